@@ -29,6 +29,11 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
     Returns:
       Array of the shape of `a`; NaN for matrices that are not positive definite.
+
+    Examples:
+      >>> weft.scipy.linalg.cholesky(wnp.array([[4.0, 2.0], [2.0, 5.0]]))  # the upper one
+      Array([[2., 1.],
+             [0., 2.]], dtype=float32)
     """
     return decompositions.cholesky(_array(a), upper=not lower, symmetrize_input=False)
 
@@ -42,6 +47,11 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
 
     Returns:
       Pair of the factors `[..., n, n]` and of `lower`.
+
+    Examples:
+      >>> factor = weft.scipy.linalg.cho_factor(wnp.array([[4.0, 2.0], [2.0, 5.0]]))
+      >>> weft.scipy.linalg.cho_solve(factor, wnp.array([8.0, 12.0])).round(3)
+      Array([1., 2.], dtype=float32)
     """
     return cholesky(a, lower), lower
 
@@ -74,6 +84,12 @@ def eigh(
       of `[..., n, n]`; or the eigenvalues.
 
     Raises NotImplementedRuleError for options that are not supported.
+
+    Examples:
+      >>> x = wnp.array([[2.0, 1.0], [1.0, 2.0]])
+      >>> values, vectors = weft.scipy.linalg.eigh(x)
+      >>> values.round(3), wnp.allclose(x @ vectors, values * vectors, atol=1e-5)
+      (Array([1., 3.], dtype=float32), Array(True, dtype=bool))
     """
     for name, value in (("b", b), ("eigvals", eigvals)):
         if value is not None:
@@ -110,6 +126,12 @@ def svd(
     Returns:
       Tuple of U, the singular values `[..., k]`, real and descending, and V^H; or the singular
       values.
+
+    Examples:
+      >>> x = wnp.array([[0.0, 2.0], [-5.0, 0.0]])
+      >>> u, s, vh = weft.scipy.linalg.svd(x)
+      >>> s.round(3), wnp.allclose(u * s @ vh, x, atol=1e-5)
+      (Array([5., 2.], dtype=float32), Array(True, dtype=bool))
     """
     result = decompositions.svd(_array(a), full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
@@ -127,6 +149,12 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
       Triple of the permutation P `[..., m, m]`, of a real dtype, the unit lower triangular L
       `[..., m, k]` and the upper triangular U `[..., k, n]`, k = min(m, n); or the pair of P L and
       U.
+
+    Examples:
+      >>> p, l, u = weft.scipy.linalg.lu(wnp.array([[1.0, 2.0], [4.0, 4.0]]))
+      >>> p @ l @ u
+      Array([[1., 2.],
+             [4., 4.]], dtype=float32)
     """
     return _lu(_array(a), permute_l=bool(permute_l))
 
@@ -158,6 +186,11 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
     Returns:
       Pair of L (without its diagonal) and U in one array `[..., m, n]`, and of the row swaps made,
       int32 `[..., min(m, n)]`.
+
+    Examples:
+      >>> factors, pivots = weft.scipy.linalg.lu_factor(wnp.array([[1.0, 2.0], [4.0, 4.0]]))
+      >>> pivots
+      Array([1, 1], dtype=int32)
     """
     return _lu_factor(_array(a))
 
@@ -183,6 +216,12 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
       Tuple of Q, R and p, int32 `[..., n]`; without Q in mode "r", without p if not `pivoting`.
 
     Raises AttributeValueError (a ValueError) for another mode.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+      >>> q, r = weft.scipy.linalg.qr(x, mode="economic")
+      >>> q.shape, wnp.allclose(q @ r, x, atol=1e-5)
+      ((3, 2), Array(True, dtype=bool))
     """
     if mode not in ("full", "economic", "r"):
         raise AttributeValueError(f"[qr] expected mode 'full', 'economic' or 'r'; got {mode!r}")
@@ -215,6 +254,12 @@ def qr_multiply(
 
     Raises ShapeError for operands that do not fit, AttributeValueError (a ValueError) for another
     mode.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 4.0]])
+      >>> product, r = weft.scipy.linalg.qr_multiply(x, wnp.eye(2))
+      >>> wnp.allclose(product @ r, x, atol=1e-5)
+      Array(True, dtype=bool)
     """
     if mode not in ("left", "right"):
         raise AttributeValueError(f"[qr_multiply] expected mode 'left' or 'right'; got {mode!r}")
@@ -260,6 +305,11 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
     Raises ShapeError for what is no matrix, AttributeValueError (a ValueError) for another side or
     method, and for integers (DTypeError, a TypeError, if the method is "svd"),
     NotImplementedRuleError for matrices that the method does not take.
+
+    Examples:
+      >>> u, p = weft.scipy.linalg.polar(wnp.array([[-2.0, 0.0], [0.0, 3.0]]))
+      >>> wnp.allclose(p, wnp.diag(wnp.array([2.0, 3.0])), atol=1e-5)
+      Array(True, dtype=bool)
     """
     a = _array(a)
     if ndim_of(a) < 2:
@@ -319,6 +369,12 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
 
     Returns:
       H `[..., n, n]`, or the pair of H and Q.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 10.0]])
+      >>> h, q = weft.scipy.linalg.hessenberg(x, calc_q=True)
+      >>> h[2, 0].item(), wnp.allclose(q @ h @ q.T, x, atol=1e-4)
+      (0.0, Array(True, dtype=bool))
     """
     return _hessenberg(a, calc_q=bool(calc_q))
 
@@ -353,6 +409,12 @@ def schur(a, output="real"):
       List of T and Z `[..., n, n]`.
 
     Raises AttributeValueError (a ValueError) for another `output`.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 4.0]])
+      >>> t, z = weft.scipy.linalg.schur(x)
+      >>> wnp.allclose(z @ t @ z.T, x, atol=1e-5)
+      Array(True, dtype=bool)
     """
     if output not in ("real", "complex"):
         raise AttributeValueError(f"[schur] expected output 'real' or 'complex'; got {output!r}")
@@ -379,6 +441,12 @@ def rsf2csf(T, Z, check_finite=True):
       Pair of an upper triangular T and a unitary Z with the same Z T Z^H, both complex.
 
     Raises ShapeError for matrices of different sizes.
+
+    Examples:
+      >>> x = wnp.array([[0.0, 1.0], [-1.0, 0.0]])
+      >>> t, z = weft.scipy.linalg.rsf2csf(*weft.scipy.linalg.schur(x))
+      >>> abs(t[1, 0]).round(3).item(), wnp.allclose(z @ t @ z.conj().T, x, atol=1e-5)
+      (0.0, Array(True, dtype=bool))
     """
     for name, x in (("T", T), ("Z", Z)):
         require_matrices(f"rsf2csf of {name}", x, square=True)

@@ -42,6 +42,11 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
       squarings.
 
     Raises DTypeError for floats of other than 32 or 64 bits.
+
+    Examples:
+      >>> weft.scipy.linalg.expm(wnp.array([[0.0, 3.0], [0.0, 0.0]])).round(3)
+      Array([[1., 3.],
+             [0., 1.]], dtype=float32)
     """
     require_matrices("expm", A, square=True)
     if is_inexact(dtype_of(A)) and itemsize_bits(dtype_of(A)) < 32:
@@ -111,6 +116,12 @@ def expm_frechet(A, E, *, method=None, compute_expm=True):
       Pair of the exponentials and the derivatives, or the derivatives, of the type of `A`.
 
     Raises ShapeError for `A` and `E` of different shapes.
+
+    Examples:
+      >>> value, derivative = weft.scipy.linalg.expm_frechet(wnp.zeros((2, 2)), wnp.eye(2))
+      >>> derivative.round(3)
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
     """
     require_matrices("expm_frechet", A, square=True)
     if shape_of(A) != shape_of(E):
@@ -141,6 +152,12 @@ def funm(A, func, disp=True):
       Complex array `[n, n]`; or the pair of it and of an estimate of the error in the 1-norm.
 
     Raises ShapeError for other than a square matrix.
+
+    Examples:
+      >>> x = wnp.diag(wnp.array([1.0, 4.0]))
+      >>> weft.scipy.linalg.funm(x, wnp.sqrt).real.round(3)
+      Array([[1., 0.],
+             [0., 2.]], dtype=float32)
     """
     shape = shape_of(A)
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -200,6 +217,12 @@ def sqrtm(A, blocksize=1):
       Complex array `[..., n, n]`; NaN for matrices without a square root, that are singular.
 
     Raises NotImplementedRuleError for another `blocksize` than 1.
+
+    Examples:
+      >>> root = weft.scipy.linalg.sqrtm(wnp.array([[2.0, 1.0], [1.0, 1.0]]))
+      >>> (root @ root).real.round(3)
+      Array([[2., 1.],
+             [1., 1.]], dtype=float32)
     """
     if blocksize > 1:
         raise NotImplementedRuleError(f"[sqrtm] expected blocksize=1; got {blocksize!r}")

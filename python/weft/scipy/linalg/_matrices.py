@@ -38,6 +38,12 @@ def block_diag(*arrs):
       Array of the promoted dtype, with all their rows and columns; `[1, 0]` for none.
 
     Raises ShapeError for more than two axes.
+
+    Examples:
+      >>> weft.scipy.linalg.block_diag(wnp.array([[1, 2]]), wnp.array([[3], [4]]))
+      Array([[1, 2, 0],
+             [0, 0, 3],
+             [0, 0, 4]], dtype=int32)
     """
     for x in arrs:
         if ndim_of(x) > 2:
@@ -65,6 +71,12 @@ def circulant(c):
 
     Returns:
       Array `[..., n, n]` of the type of `c`.
+
+    Examples:
+      >>> weft.scipy.linalg.circulant(wnp.array([1, 2, 3]))
+      Array([[1, 3, 2],
+             [2, 1, 3],
+             [3, 2, 1]], dtype=int32)
     """
     c = jnp.atleast_1d(c)
     n = shape_of(c)[-1]
@@ -81,6 +93,11 @@ def companion(a):
       Array `[..., n - 1, n - 1]` of a floating-point dtype, whose eigenvalues are the zeros.
 
     Raises ShapeError for fewer than two coefficients.
+
+    Examples:
+      >>> weft.scipy.linalg.companion(wnp.array([1, -5, 6]))  # of x**2 - 5 x + 6
+      Array([[ 5., -6.],
+             [ 1.,  0.]], dtype=float32)
     """
     if not ndim_of(a) or shape_of(a)[-1] < 2:
         raise ShapeError(
@@ -112,6 +129,11 @@ def convolution_matrix(a, n, mode="full"):
 
     Raises ShapeError for an `a` without elements, AttributeValueError (a ValueError) for another
     mode or an `n` less than 1.
+
+    Examples:
+      >>> a, v = wnp.array([1, 10]), wnp.array([1, 2, 3])
+      >>> weft.scipy.linalg.convolution_matrix(a, 3) @ v
+      Array([ 1, 12, 23, 30], dtype=int32)
     """
     _vectors("convolution_matrix", a=a)
     n = operator.index(n)
@@ -152,6 +174,12 @@ def fiedler(a):
 
     Returns:
       Array `[..., n, n]`, symmetric and real.
+
+    Examples:
+      >>> weft.scipy.linalg.fiedler(wnp.array([1, 4, 9]))
+      Array([[0, 3, 8],
+             [3, 0, 5],
+             [8, 5, 0]], dtype=int32)
     """
     a = jnp.atleast_1d(a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
@@ -167,6 +195,11 @@ def fiedler_companion(a):
       Array `[..., n - 1, n - 1]` of a floating-point dtype.
 
     Raises ShapeError without coefficients.
+
+    Examples:
+      >>> x = weft.scipy.linalg.fiedler_companion(wnp.array([1.0, -6.0, 11.0, -6.0]))
+      >>> wnp.sort(wnp.linalg.eigvals(x).real).round(2)  # (x - 1) (x - 2) (x - 3)
+      Array([1., 2., 3.], dtype=float32)
     """
     if ndim_of(a) and not shape_of(a)[-1]:
         raise ShapeError(
@@ -210,6 +243,12 @@ def hankel(c, r=None):
 
     Returns:
       Array `[..., m, n]` of the promoted dtype.
+
+    Examples:
+      >>> weft.scipy.linalg.hankel(wnp.array([1, 2, 3]), wnp.array([3, 4]))
+      Array([[1, 2],
+             [2, 3],
+             [3, 4]], dtype=int32)
     """
     _vectors("hankel", c=c, **({} if r is None else {"r": r}))
     return _hankel(c, r)
@@ -242,6 +281,12 @@ def leslie(f, s):
       Array `[..., n, n]` of the promoted dtype: `f` in the first row, `s` below the diagonal.
 
     Raises ShapeError for vectors of other sizes.
+
+    Examples:
+      >>> weft.scipy.linalg.leslie(wnp.array([0.0, 5.0, 1.0]), wnp.array([0.5, 0.25]))
+      Array([[0.  , 5.  , 1.  ],
+             [0.5 , 0.  , 0.  ],
+             [0.  , 0.25, 0.  ]], dtype=float32)
     """
     shapes = shape_of(f), shape_of(s)
     if not shapes[0] or shapes[0][-1] < 2:
@@ -273,6 +318,12 @@ def toeplitz(c, r=None):
 
     Returns:
       Array `[..., m, n]` of the promoted dtype.
+
+    Examples:
+      >>> weft.scipy.linalg.toeplitz(wnp.array([1, 2, 3]), wnp.array([1, 8, 9]))
+      Array([[1, 8, 9],
+             [2, 1, 8],
+             [3, 2, 1]], dtype=int32)
     """
     c = jnp.atleast_1d(c)
     r = jnp.conj(c) if r is None else jnp.atleast_1d(r)
@@ -318,6 +369,11 @@ def dft(n, scale=None, *, dtype=None):
       Array `[n, n]`.
 
     Raises AttributeValueError (a ValueError) for another scale, or a dtype that is not complex.
+
+    Examples:
+      >>> x = wnp.array([1.0, 2.0, 4.0])
+      >>> wnp.allclose(weft.scipy.linalg.dft(3) @ x, wnp.fft.fft(x), atol=1e-5)
+      Array(True, dtype=bool)
     """
     if scale not in (None, "sqrtn", "n"):
         raise AttributeValueError(f"[dft] expected scale 'sqrtn', 'n' or None; got {scale!r}")
@@ -351,6 +407,13 @@ def hadamard(n, dtype=int):
       Array `[n, n]`.
 
     Raises AttributeValueError (a ValueError) for other sizes than powers of 2.
+
+    Examples:
+      >>> weft.scipy.linalg.hadamard(4)
+      Array([[ 1,  1,  1,  1],
+             [ 1, -1,  1, -1],
+             [ 1,  1, -1, -1],
+             [ 1, -1, -1,  1]], dtype=int32)
     """
     size = int(n)
     if size != n or size < 1 or size & (size - 1):
@@ -376,6 +439,11 @@ def helmert(n, full=False):
 
     Returns:
       Array `[n - 1, n]`, or `[n, n]`.
+
+    Examples:
+      >>> h = weft.scipy.linalg.helmert(4)
+      >>> h.shape, wnp.allclose(h.sum(axis=1), 0, atol=1e-5)
+      ((3, 4), Array(True, dtype=bool))
     """
     return _helmert(n=_positive("helmert", n), full=bool(full), dtype=default_float())
 
@@ -398,6 +466,11 @@ def hilbert(n):
 
     Returns:
       Array `[n, n]` of the default float dtype.
+
+    Examples:
+      >>> weft.scipy.linalg.hilbert(2).round(3)
+      Array([[1.   , 0.5  ],
+             [0.5  , 0.333]], dtype=float32)
     """
     shape = (operator.index(n),) * 2
     i, j = (lax.broadcasted_iota(default_float(), shape, axis) for axis in (0, 1))
@@ -412,6 +485,11 @@ def invhilbert(n):
 
     Returns:
       Array `[n, n]` of the default float dtype.
+
+    Examples:
+      >>> weft.scipy.linalg.invhilbert(2)
+      Array([[ 4., -6.],
+             [-6., 12.]], dtype=float32)
     """
     n = _size(n)
     # Element (i, j) is p[i] p[j] / (i + j + 1) with alternating signs.
@@ -450,6 +528,12 @@ def pascal(n, kind=None):
 
     Returns:
       float32 array `[n, n]`, also where 64-bit dtypes are enabled.
+
+    Examples:
+      >>> weft.scipy.linalg.pascal(3)
+      Array([[1., 1., 1.],
+             [1., 2., 3.],
+             [1., 3., 6.]], dtype=float32)
     """
     kind, n = _kind("pascal", kind), _size(n)
     if kind != "symmetric":
@@ -462,7 +546,14 @@ def pascal(n, kind=None):
 
 
 def invpascal(n, kind=None):
-    """The inverse of `pascal(n, kind)`, in the default float dtype."""
+    """The inverse of `pascal(n, kind)`, in the default float dtype.
+
+    Examples:
+      >>> weft.scipy.linalg.invpascal(3)
+      Array([[ 3., -3.,  1.],
+             [-3.,  5., -2.],
+             [ 1., -2.,  1.]], dtype=float32)
+    """
     kind, n = _kind("invpascal", kind), _size(n)
     k = np.arange(n)
     signs = (-1.0) ** (k[:, None] + k)

@@ -17,6 +17,10 @@ def det(a, overwrite_a=False, check_finite=True):
     Args:
       a: array `[..., n, n]`.
       overwrite_a, check_finite: no effect.
+
+    Examples:
+      >>> weft.scipy.linalg.det(wnp.array([[1.0, 2.0], [3.0, 4.0]])).round(3)
+      Array(-2., dtype=float32)
     """
     return solvers.det(a)
 
@@ -27,6 +31,11 @@ def inv(a, overwrite_a=False, check_finite=True):
     Args:
       a: array `[..., n, n]`.
       overwrite_a, check_finite: no effect.
+
+    Examples:
+      >>> weft.scipy.linalg.inv(wnp.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array([[0.5 , 0.  ],
+             [0.  , 0.25]], dtype=float32)
     """
     return solvers.inv(a)
 
@@ -58,6 +67,11 @@ def solve(
 
     Raises ShapeError for operands of other shapes, AttributeValueError (a ValueError) for another
     `assume_a`.
+
+    Examples:
+      >>> a = wnp.array([[2.0, 1.0], [1.0, 3.0]])
+      >>> weft.scipy.linalg.solve(a, wnp.array([5.0, 10.0])).round(3)
+      Array([1., 3.], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise AttributeValueError(
@@ -145,6 +159,11 @@ def solve_triangular(
       Array `[..., n]` or `[..., n, k]`.
 
     Raises AttributeValueError (a ValueError) for another `trans`.
+
+    Examples:
+      >>> a = wnp.array([[2.0, 0.0], [1.0, 4.0]])
+      >>> weft.scipy.linalg.solve_triangular(a, wnp.array([2.0, 9.0]), lower=True)
+      Array([1., 2.], dtype=float32)
     """
     ops = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
     if trans not in ops:
@@ -182,6 +201,11 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 
     Returns:
       Array `[..., n]` or `[..., n, k]`.
+
+    Examples:
+      >>> factor = weft.scipy.linalg.cho_factor(wnp.array([[4.0, 2.0], [2.0, 5.0]]))
+      >>> weft.scipy.linalg.cho_solve(factor, wnp.array([8.0, 12.0])).round(3)
+      Array([1., 2.], dtype=float32)
     """
     c, lower = c_and_lower
     return _cho_solve(c, b, lower=bool(lower))
@@ -208,6 +232,11 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
       Array `[..., n]` or `[..., n, k]`.
 
     Raises AttributeValueError (a ValueError) for another `trans`.
+
+    Examples:
+      >>> factors = weft.scipy.linalg.lu_factor(wnp.array([[1.0, 2.0], [4.0, 4.0]]))
+      >>> weft.scipy.linalg.lu_solve(factors, wnp.array([5.0, 12.0])).round(3)
+      Array([1., 2.], dtype=float32)
     """
     if trans not in (0, 1, 2):
         raise AttributeValueError(f"[lu_solve] expected trans to be 0, 1 or 2; got {trans!r}")
@@ -255,6 +284,12 @@ def solve_sylvester(A, B, C, *, method="schur", tol=1e-08):
 
     Raises ShapeError for matrices that do not fit, AttributeValueError (a ValueError) for another
     method.
+
+    Examples:
+      >>> a, b, c = wnp.diag(wnp.array([1.0, 2.0])), wnp.eye(2), wnp.ones((2, 2))
+      >>> weft.scipy.linalg.solve_sylvester(a, b, c).round(3)
+      Array([[0.5  , 0.5  ],
+             [0.333, 0.333]], dtype=float32)
     """
     if method not in ("schur", "eigen"):
         raise AttributeValueError(

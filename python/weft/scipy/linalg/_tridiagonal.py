@@ -34,6 +34,11 @@ def eigh_tridiagonal(
 
     Raises DTypeError for dtypes that differ or are not of 32 or 64 bits, ShapeError for diagonals
     of other sizes.
+
+    Examples:
+      >>> diagonal, beside = wnp.array([2.0, 2.0]), wnp.array([1.0])
+      >>> weft.scipy.linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True).round(3)
+      Array([1., 3.], dtype=float32)
     """
     d, e = (jnp.asarray(x) for x in (d, e))
     if dtype_of(d) != dtype_of(e):

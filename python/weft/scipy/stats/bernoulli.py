@@ -23,7 +23,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpmf(k, p, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.bernoulli.logpmf(wnp.array([0, 1, 2]), 0.25).round(3)
+      Array([-0.288, -1.386,   -inf], dtype=float32)
+    """
     k, p, loc = sample("bernoulli.logpmf", k, p, loc)
     k = k - loc
     value = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
@@ -32,13 +37,23 @@ def logpmf(k, p, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, p, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.bernoulli.pmf(wnp.array([0, 1, 2]), 0.25).round(3)
+      Array([0.75, 0.25, 0.  ], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))
 
 
 @composite(broadcasts=True)
 def cdf(k, p):
-    """The probability of a value of at most k."""
+    """The probability of a value of at most k.
+
+    Examples:
+      >>> weft.scipy.stats.bernoulli.cdf(wnp.array([0, 1, 2]), 0.25).round(3)
+      Array([0.75, 1.  , 1.  ], dtype=float32)
+    """
     k, p = sample("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, jnp.ones_like(k)))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), math.nan, value)
@@ -46,7 +61,12 @@ def cdf(k, p):
 
 @composite(broadcasts=True)
 def ppf(q, p):
-    """The value that is not exceeded with probability q."""
+    """The value that is not exceeded with probability q.
+
+    Examples:
+      >>> weft.scipy.stats.bernoulli.ppf(wnp.array([0.5, 0.9]), 0.25).round(3)
+      Array([0., 1.], dtype=float32)
+    """
     q, p = sample("bernoulli.ppf", q, p)
     valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
     return jnp.where(valid, jnp.where(q <= 1 - p, jnp.zeros_like(q), 1), math.nan)

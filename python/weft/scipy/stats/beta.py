@@ -30,7 +30,12 @@ def _within(y):
 
 @composite(broadcasts=True)
 def logpdf(x, a, b, loc=0, scale=1):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.logpdf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([ -inf, 0.405,  -inf], dtype=float32)
+    """
     x, a, b, loc, scale = sample("beta.logpdf", x, a, b, loc, scale)
     y = (x - loc) / scale
     value = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
@@ -45,13 +50,23 @@ def _are_wrong(a, b, scale):
 
 @composite(broadcasts=True)
 def pdf(x, a, b, loc=0, scale=1):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.pdf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([0. , 1.5, 0. ], dtype=float32)
+    """
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
 @composite(broadcasts=True)
 def cdf(x, a, b, loc=0, scale=1):
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.cdf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([0. , 0.5, 1. ], dtype=float32)
+    """
     x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
     value = special.betainc(a, b, _within((x - loc) / scale))
     return jnp.where(_are_wrong(a, b, scale), math.nan, value)
@@ -59,13 +74,23 @@ def cdf(x, a, b, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def logcdf(x, a, b, loc=0, scale=1):
-    """Logarithm of the probability of a value of at most x."""
+    """Logarithm of the probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.logcdf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([  -inf, -0.693,  0.   ], dtype=float32)
+    """
     return jnp.log(cdf(x, a, b, loc, scale))
 
 
 @composite(broadcasts=True)
 def sf(x, a, b, loc=0, scale=1):
-    """The probability of a value above x."""
+    """The probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.sf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([1. , 0.5, 0. ], dtype=float32)
+    """
     x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
     value = special.betainc(b, a, 1 - _within((x - loc) / scale))
     return jnp.where(_are_wrong(a, b, scale), math.nan, value)
@@ -73,7 +98,12 @@ def sf(x, a, b, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def logsf(x, a, b, loc=0, scale=1):
-    """Logarithm of the probability of a value above x."""
+    """Logarithm of the probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.beta.logsf(wnp.array([0.0, 0.5, 1.0]), 2.0, 2.0).round(3)
+      Array([ 0.   , -0.693,   -inf], dtype=float32)
+    """
     return jnp.log(sf(x, a, b, loc, scale))
 
 

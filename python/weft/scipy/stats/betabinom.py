@@ -21,7 +21,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpmf(k, n, a, b, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.betabinom.logpmf(wnp.array([0, 1, 2]), 2, 1.0, 1.0).round(3)
+      Array([-1.099, -1.099, -1.099], dtype=float32)
+    """
     k, n, a, b, loc = sample("betabinom.logpmf", k, n, a, b, loc)
     y = jnp.floor(k) - loc
     value = special.betaln(y + a, n - y + b) - special.betaln(a, b)
@@ -32,7 +37,12 @@ def logpmf(k, n, a, b, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, n, a, b, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.betabinom.pmf(wnp.array([0, 1, 2]), 2, 1.0, 1.0).round(3)
+      Array([0.333, 0.333, 0.333], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, a, b, loc))
 
 

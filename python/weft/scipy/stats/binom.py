@@ -22,7 +22,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpmf(k, n, p, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.binom.logpmf(wnp.array([0, 1, 2]), 2, 0.5).round(3)
+      Array([-1.386, -0.693, -1.386], dtype=float32)
+    """
     k, n, p, loc = reals("binom.logpmf", k, n, p, loc)
     y = k - loc
     inside = (y >= 0) & (y < n + 1)
@@ -40,7 +45,12 @@ def logpmf(k, n, p, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, n, p, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.binom.pmf(wnp.array([0, 1, 2]), 2, 0.5).round(3)
+      Array([0.25, 0.5 , 0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, p, loc))
 
 

@@ -30,6 +30,10 @@ def logpdf(x, alpha):
 
     Raises:
       ShapeError: for other shapes.
+
+    Examples:
+      >>> weft.scipy.stats.dirichlet.logpdf(wnp.array([0.2, 0.8]), wnp.array([2.0, 1.0])).round(3)
+      Array(-0.916, dtype=float32)
     """
     shapes = shape_of(x), shape_of(alpha)
     if len(shapes[1]) != 1:
@@ -56,7 +60,12 @@ def _shape_error(shapes):
 
 @composite
 def pdf(x, alpha):
-    """The density at x: the exponential of `logpdf`."""
+    """The density at x: the exponential of `logpdf`.
+
+    Examples:
+      >>> weft.scipy.stats.dirichlet.pdf(wnp.array([0.2, 0.8]), wnp.array([2.0, 1.0])).round(3)
+      Array(0.4, dtype=float32)
+    """
     return jnp.exp(logpdf(x, alpha))
 
 

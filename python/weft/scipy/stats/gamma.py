@@ -31,7 +31,12 @@ def _from_zero(y):
 
 @composite(broadcasts=True)
 def logpdf(x, a, loc=0, scale=1):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.logpdf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([-inf,  -1.], dtype=float32)
+    """
     x, a, loc, scale = sample("gamma.logpdf", x, a, loc, scale)
     y = (x - loc) / scale
     outside = y < 0
@@ -46,33 +51,58 @@ def logpdf(x, a, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def pdf(x, a, loc=0, scale=1):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.pdf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([0.   , 0.368], dtype=float32)
+    """
     return jnp.exp(logpdf(x, a, loc, scale))
 
 
 @composite(broadcasts=True)
 def cdf(x, a, loc=0, scale=1):
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.cdf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([0.   , 0.632], dtype=float32)
+    """
     x, a, loc, scale = sample("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, _from_zero((x - loc) / scale))
 
 
 @composite(broadcasts=True)
 def logcdf(x, a, loc=0, scale=1):
-    """Logarithm of the probability of a value of at most x."""
+    """Logarithm of the probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.logcdf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([  -inf, -0.459], dtype=float32)
+    """
     return jnp.log(cdf(x, a, loc, scale))
 
 
 @composite(broadcasts=True)
 def sf(x, a, loc=0, scale=1):
-    """The probability of a value above x."""
+    """The probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.sf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([1.   , 0.368], dtype=float32)
+    """
     x, a, loc, scale = reals("gamma.sf", x, a, loc, scale)
     return special.gammaincc(a, _from_zero((x - loc) / scale))
 
 
 @composite(broadcasts=True)
 def logsf(x, a, loc=0, scale=1):
-    """Logarithm of the probability of a value above x."""
+    """Logarithm of the probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.gamma.logsf(wnp.array([-1.0, 1.0]), 1.0).round(3)
+      Array([ 0., -1.], dtype=float32)
+    """
     return jnp.log(sf(x, a, loc, scale))
 
 

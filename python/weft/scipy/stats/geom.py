@@ -21,7 +21,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpmf(k, p, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.geom.logpmf(wnp.array([0, 1, 2]), 0.5).round(3)
+      Array([  -inf, -0.693, -1.386], dtype=float32)
+    """
     k, p, loc = sample("geom.logpmf", k, p, loc)
     y = k - loc
     value = special.xlog1py(y - 1, -p) + jnp.log(p)
@@ -30,7 +35,12 @@ def logpmf(k, p, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, p, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.geom.pmf(wnp.array([0, 1, 2]), 0.5).round(3)
+      Array([0.  , 0.5 , 0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))
 
 

@@ -23,7 +23,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.logpdf(wnp.array([0.0, 1.0])).round(3)
+      Array([-1.386, -1.627], dtype=float32)
+    """
     x, loc, scale = sample("logistic.logpdf", x, loc, scale)
     z = (x - loc) / scale
     size = jnp.abs(z)
@@ -32,13 +37,23 @@ def logpdf(x, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.pdf(wnp.array([0.0, 1.0])).round(3)
+      Array([0.25 , 0.197], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 @composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.cdf(wnp.array([0.0, 1.0])).round(3)
+      Array([0.5  , 0.731], dtype=float32)
+    """
     x, loc, scale = reals("logistic.cdf", x, loc, scale)
     z = (x - loc) / scale
     return special.expit(z)
@@ -46,7 +61,12 @@ def cdf(x, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
-    """The probability of a value above x."""
+    """The probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.sf(wnp.array([0.0, 1.0])).round(3)
+      Array([0.5  , 0.269], dtype=float32)
+    """
     x, loc, scale = reals("logistic.sf", x, loc, scale)
     z = (x - loc) / scale
     return special.expit(-z)
@@ -54,14 +74,24 @@ def sf(x, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def ppf(x, loc=0, scale=1):
-    """The value that is not exceeded with probability x."""
+    """The value that is not exceeded with probability x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.ppf(wnp.array([0.5, 1.0])).round(3)
+      Array([ 0., inf], dtype=float32)
+    """
     x, loc, scale = sample("logistic.ppf", x, loc, scale)
     return special.logit(x) * scale + loc
 
 
 @composite(broadcasts=True)
 def isf(x, loc=0, scale=1):
-    """The value that is exceeded with probability x."""
+    """The value that is exceeded with probability x.
+
+    Examples:
+      >>> weft.scipy.stats.logistic.isf(wnp.array([0.5, 1.0])).round(3)
+      Array([  0., -inf], dtype=float32)
+    """
     x, loc, scale = sample("logistic.isf", x, loc, scale)
     return -special.logit(x) * scale + loc
 

@@ -31,6 +31,10 @@ def logpmf(x, n, p):
 
     Raises:
       DTypeError: where `x` or `n` are not integers.
+
+    Examples:
+      >>> weft.scipy.stats.multinomial.logpmf(wnp.array([1, 2]), 3, wnp.array([0.5, 0.5])).round(3)
+      Array(-0.981, dtype=float32)
     """
     for name, each in (("x", x), ("n", n)):
         if not is_integer(dtype_of(each)):
@@ -44,7 +48,12 @@ def logpmf(x, n, p):
 
 @composite
 def pmf(x, n, p):
-    """The probability that the outcomes come x times: the exponential of `logpmf`."""
+    """The probability that the outcomes come x times: the exponential of `logpmf`.
+
+    Examples:
+      >>> weft.scipy.stats.multinomial.pmf(wnp.array([1, 2]), 3, wnp.array([0.5, 0.5])).round(3)
+      Array(0.375, dtype=float32)
+    """
     return jnp.exp(logpmf(x, n, p))
 
 

@@ -76,7 +76,12 @@ def _pdf(x, mean, cov):
 
 
 def pdf(x, mean, cov):
-    """The density at x: the exponential of `logpdf`."""
+    """The density at x: the exponential of `logpdf`.
+
+    Examples:
+      >>> weft.scipy.stats.multivariate_normal.pdf(wnp.zeros(2), wnp.zeros(2), wnp.eye(2)).round(3)
+      Array(0.159, dtype=float32)
+    """
     _core.check_ranks("multivariate_normal.pdf", (x, mean))
     return _pdf(x, mean, cov)
 

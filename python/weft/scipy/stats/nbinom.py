@@ -22,7 +22,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpmf(k, n, p, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.nbinom.logpmf(wnp.array([0, 1, 2]), 2, 0.5).round(3)
+      Array([-1.386, -1.386, -1.674], dtype=float32)
+    """
     k, n, p, loc = sample("nbinom.logpmf", k, n, p, loc)
     y = k - loc
     outside = y < 0
@@ -38,7 +43,12 @@ def logpmf(k, n, p, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, n, p, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.nbinom.pmf(wnp.array([0, 1, 2]), 2, 0.5).round(4)
+      Array([0.25  , 0.25  , 0.1875], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, p, loc))
 
 

@@ -48,7 +48,12 @@ def _entropy(mu):
 
 @composite(broadcasts=True)
 def logpmf(k, mu, loc=0):
-    """Logarithm of the probability of k."""
+    """Logarithm of the probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.poisson.logpmf(wnp.array([0, 1, 2]), 1.0).round(3)
+      Array([-1.   , -1.   , -1.693], dtype=float32)
+    """
     k, mu, loc = reals("poisson.logpmf", k, mu, loc)
     y = k - loc
     large = y >= LEAST
@@ -61,13 +66,23 @@ def logpmf(k, mu, loc=0):
 
 @composite(broadcasts=True)
 def pmf(k, mu, loc=0):
-    """The probability of k."""
+    """The probability of k.
+
+    Examples:
+      >>> weft.scipy.stats.poisson.pmf(wnp.array([0, 1, 2]), 1.0).round(3)
+      Array([0.368, 0.368, 0.184], dtype=float32)
+    """
     return jnp.exp(logpmf(k, mu, loc))
 
 
 @composite(broadcasts=True)
 def cdf(k, mu, loc=0):
-    """The probability of a value of at most k."""
+    """The probability of a value of at most k.
+
+    Examples:
+      >>> weft.scipy.stats.poisson.cdf(wnp.array([0, 1, 2]), 1.0).round(3)
+      Array([0.368, 0.736, 0.92 ], dtype=float32)
+    """
     k, mu, loc = sample("poisson.cdf", k, mu, loc)
     y = k - loc
     value = special.gammaincc(jnp.floor(jnp.where(y < 0, 0, y)) + 1, mu)
@@ -80,6 +95,10 @@ def entropy(mu, loc=0):
 
     By summation, for means above 100 (in float32 above 20) by the expansion of R. J. Evans and
     J. Boersma, "The entropy of a Poisson distribution", SIAM Review 30 (1988).
+
+    Examples:
+      >>> weft.scipy.stats.poisson.entropy(1.0).round(3)
+      Array(1.305, dtype=float32)
     """
     mu, loc = reals("poisson.entropy", mu, loc)
     return with_nan(computed(_entropy, mu), loc)

@@ -19,7 +19,12 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 @composite(broadcasts=True)
 def logpdf(x, df, loc=0, scale=1):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.t.logpdf(wnp.array([0.0, 1.0]), 1).round(3)
+      Array([-1.145, -1.838], dtype=float32)
+    """
     x, df, loc, scale = sample("t.logpdf", x, df, loc, scale)
     y = (x - loc) / scale
     half = 0.5 * df
@@ -29,7 +34,12 @@ def logpdf(x, df, loc=0, scale=1):
 
 @composite(broadcasts=True)
 def pdf(x, df, loc=0, scale=1):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.t.pdf(wnp.array([0.0, 1.0]), 1).round(3)
+      Array([0.318, 0.159], dtype=float32)
+    """
     return jnp.exp(logpdf(x, df, loc, scale))
 
 

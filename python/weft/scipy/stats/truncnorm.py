@@ -63,14 +63,24 @@ def _log_density(function, x, a, b, loc, scale):
 
 @composite(broadcasts=True)
 def logpdf(x, a, b, loc=0, scale=1):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.logpdf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([-0.537,   -inf], dtype=float32)
+    """
     value, valid = _log_density("logpdf", x, a, b, loc, scale)
     return strong(jnp.where(valid, value, math.nan))
 
 
 @composite(broadcasts=True)
 def pdf(x, a, b, loc=0, scale=1):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.pdf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([0.584, 0.   ], dtype=float32)
+    """
     return strong(exp_or_nan(*_log_density("pdf", x, a, b, loc, scale)))
 
 
@@ -93,27 +103,47 @@ def _log_lower(y, lowest, highest):
 
 @composite(broadcasts=True)
 def logcdf(x, a, b, loc=0, scale=1):
-    """Logarithm of the probability of a value of at most x."""
+    """Logarithm of the probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.logcdf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([-0.693,  0.   ], dtype=float32)
+    """
     y, a, b, _ = _standardized("logcdf", x, a, b, loc, scale)
     return strong(_log_lower(y, a, b))
 
 
 @composite(broadcasts=True)
 def cdf(x, a, b, loc=0, scale=1):
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.cdf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([0.5, 1. ], dtype=float32)
+    """
     return jnp.exp(logcdf(x, a, b, loc, scale))
 
 
 @composite(broadcasts=True)
 def logsf(x, a, b, loc=0, scale=1):
-    """Logarithm of the probability of a value above x."""
+    """Logarithm of the probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.logsf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([-0.693,   -inf], dtype=float32)
+    """
     y, a, b, _ = _standardized("logsf", x, a, b, loc, scale)
     return strong(_log_lower(-y, -b, -a))
 
 
 @composite(broadcasts=True)
 def sf(x, a, b, loc=0, scale=1):
-    """The probability of a value above x."""
+    """The probability of a value above x.
+
+    Examples:
+      >>> weft.scipy.stats.truncnorm.sf(wnp.array([0.0, 3.0]), -1.0, 1.0).round(3)
+      Array([0.5, 0. ], dtype=float32)
+    """
     return jnp.exp(logsf(x, a, b, loc, scale))
 
 

@@ -27,14 +27,24 @@ def _log_density(function, x, kappa):
 
 @composite(broadcasts=True)
 def logpdf(x, kappa):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.vonmises.logpdf(wnp.array([0.0, np.pi]), 1.0).round(3)
+      Array([-1.074, -3.074], dtype=float32)
+    """
     value, valid = _log_density("logpdf", x, kappa)
     return jnp.where(valid, value, math.nan)
 
 
 @composite(broadcasts=True)
 def pdf(x, kappa):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.vonmises.pdf(wnp.array([0.0, np.pi]), 1.0).round(3)
+      Array([0.342, 0.046], dtype=float32)
+    """
     return exp_or_nan(*_log_density("pdf", x, kappa))
 
 

@@ -28,14 +28,24 @@ def _log_density(function, x, c):
 
 @composite(broadcasts=True)
 def logpdf(x, c):
-    """Logarithm of the density at x."""
+    """Logarithm of the density at x.
+
+    Examples:
+      >>> weft.scipy.stats.wrapcauchy.logpdf(wnp.array([0.0, np.pi]), 0.5).round(3)
+      Array([-0.739, -2.936], dtype=float32)
+    """
     value, valid = _log_density("logpdf", x, c)
     return jnp.where(valid, value, math.nan)
 
 
 @composite(broadcasts=True)
 def pdf(x, c):
-    """The density at x."""
+    """The density at x.
+
+    Examples:
+      >>> weft.scipy.stats.wrapcauchy.pdf(wnp.array([0.0, np.pi]), 0.5).round(3)
+      Array([0.477, 0.053], dtype=float32)
+    """
     return exp_or_nan(*_log_density("pdf", x, c))
 
 
