@@ -164,6 +164,14 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
     Returns a tree of arrays. Under vmap: one call per element; NotImplementedRuleError if ordered.
     Raises NotImplementedRuleError when differentiated, CallbackError if the function returns
     something else than was promised; errors of the function arrive as with `pure_callback`.
+
+    Examples:
+      >>> seen = []
+      >>> f = lambda x: weft.experimental.io_callback(lambda v: seen.append(int(v)), None, x)
+      >>> weft.jit(f)(3)
+      >>> weft.effects_barrier()
+      >>> seen
+      [3]
     """
     _check_sharding(sharding, "io_callback")
     avals, out_tree = _promised(result_shape_dtypes)

@@ -174,6 +174,11 @@ def resize(image, shape, method, antialias=True, precision=Precision.HIGHEST):
 
     Raises:
       ShapeError (a ValueError): for a shape with another number of axes.
+
+    Examples:
+      >>> weft.image.resize(wnp.array([[1, 2], [3, 4]]), (2, 4), method="nearest")
+      Array([[1, 1, 2, 2],
+             [3, 3, 4, 4]], dtype=int32)
     """
     image = _core.asarray(image)
     shape = _checked_shape("resize", image, shape)
@@ -229,6 +234,13 @@ def scale_and_translate(
     Raises:
       ShapeError (a ValueError): for shapes that do not fit.
       AttributeValueError (a ValueError): for the method "nearest".
+
+    Examples:
+      >>> move = wnp.array([1.0])
+      >>> weft.image.scale_and_translate(
+      ...     wnp.array([1.0, 2.0, 3.0]), (4,), (0,), wnp.ones(1), move, "linear"
+      ... ).round(3)
+      Array([0., 1., 2., 3.], dtype=float32)
     """
     function = "scale_and_translate"
     image = _core.asarray(image)

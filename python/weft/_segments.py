@@ -7,6 +7,7 @@ import numpy as np
 from weft import _core, numpy as jnp
 from weft._arguments import ndim_of, shape_of, static_int
 from weft._jit import composite
+from weft._surface import example_section
 from weft.dtypes import dtype_of, iinfo, is_integer
 from weft.errors import (
     AttributeValueError,
@@ -33,14 +34,15 @@ def _extreme(dtype, lowest):
 
 
 _KINDS = {
-    "sum": ("scatter-add", "The sums of segments", "0", lambda dtype: 0, jnp.sum),
-    "prod": ("scatter-mul", "The products of segments", "1", lambda dtype: 1, jnp.prod),
+    "sum": ("scatter-add", "The sums of segments", "0", lambda dtype: 0, jnp.sum, "[7, 7]"),
+    "prod": ("scatter-mul", "The products of segments", "1", lambda dtype: 1, jnp.prod, "[10, 12]"),
     "max": (
         "scatter-max",
         "The greatest elements of segments",
         "the lowest value of the dtype",
         lambda dtype: _extreme(dtype, True),
         jnp.max,
+        "[5, 4]",
     ),
     "min": (
         "scatter-min",
@@ -48,13 +50,14 @@ _KINDS = {
         "the highest value of the dtype",
         lambda dtype: _extreme(dtype, False),
         jnp.min,
+        "[2, 3]",
     ),
 }
 
 
 @composite(static_argnames=("kind", "count", "bucket_size", "sorted", "unique", "mode"))
 def _segments(data, ids, *, kind, count, bucket_size, sorted, unique, mode):
-    op, _, _, empty, reduce = _KINDS[kind]
+    op, _, _, empty, reduce, _ = _KINDS[kind]
     dtype = dtype_of(data)
     rest = shape_of(data)[1:]
     data = _core.broadcast_to(data, (*shape_of(ids), *rest))
@@ -129,7 +132,8 @@ def _segment_function(kind):
             mode=GatherScatterMode.from_any(mode),
         )
 
-    _, summary, empty, _, _ = _KINDS[kind]
+    _, summary, empty, _, _, shown = _KINDS[kind]
+    call = f"weft.ops.{function}(wnp.array([5, 2, 3, 4]), wnp.array([0, 0, 1, 1]))"
     segment.__name__ = segment.__qualname__ = function
     segment.__doc__ = f"""{summary}: of the elements with the same number.
 
@@ -151,6 +155,8 @@ def _segment_function(kind):
 
     Raises:
       ConcretizationTypeError: without num_segments where segment_ids are traced.
+
+    {example_section(call, f"Array({shown}, dtype=int32)", "    ")}
     """
     return segment
 

@@ -28,13 +28,22 @@ def dct(x, type=2, n=None, axis=-1, norm=None):
 
     Returns:
       Array of a floating-point dtype of at least 32 bits.
+
+    Examples:
+      >>> weft.scipy.fft.dct(wnp.ones(3))[0].round(3)
+      Array(6., dtype=float32)
     """
     axis = normalize_axis(axis, ndim_of(x), "dct")
     return _transform("dct", x, type, None if n is None else (n,), (axis,), norm)
 
 
 def idct(x, type=2, n=None, axis=-1, norm=None):
-    """Inverse of `dct`; see there for the arguments."""
+    """Inverse of `dct`; see there for the arguments.
+
+    Examples:
+      >>> weft.scipy.fft.idct(weft.scipy.fft.dct(wnp.array([1.0, 2.0, 4.0]))).round(3)
+      Array([1., 2., 4.], dtype=float32)
+    """
     axis = normalize_axis(axis, ndim_of(x), "idct")
     return _transform("idct", x, type, None if n is None else (n,), (axis,), norm)
 
@@ -51,12 +60,23 @@ def dctn(x, type=2, s=None, axes=None, norm=None):
 
     Returns:
       Array of a floating-point dtype of at least 32 bits.
+
+    Examples:
+      >>> weft.scipy.fft.dctn(wnp.ones((2, 3)))[0, 0].round(2)
+      Array(24., dtype=float32)
     """
     return _transform("dctn", x, type, s, _axes("dctn", x, s, axes), norm)
 
 
 def idctn(x, type=2, s=None, axes=None, norm=None):
-    """Inverse of `dctn`; see there for the arguments."""
+    """Inverse of `dctn`; see there for the arguments.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 5.0]])
+      >>> weft.scipy.fft.idctn(weft.scipy.fft.dctn(x)).round(3)
+      Array([[1., 2.],
+             [3., 5.]], dtype=float32)
+    """
     return _transform("idctn", x, type, s, _axes("idctn", x, s, axes), norm)
 
 

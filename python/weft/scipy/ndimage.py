@@ -36,6 +36,11 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
     Raises NotImplementedRuleError for other orders than 0 and 1 and other modes, ShapeError for
     another number of coordinates, AttributeValueError (a ValueError) for an input without axes,
     OverflowError or ValueError for a `cval` that the dtype of `input` cannot hold.
+
+    Examples:
+      >>> x = wnp.array([0.0, 10.0, 20.0])
+      >>> weft.scipy.ndimage.map_coordinates(x, [wnp.array([0.5, 1.25])], order=1)
+      Array([ 5. , 12.5], dtype=float32)
     """
     if order not in (0, 1):
         raise NotImplementedRuleError(f"[map_coordinates] expected order 0 or 1; got {order!r}")

@@ -64,6 +64,11 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
     Raises ArgumentTypeError for a `fun` or `args` of another kind and for unknown options,
     AttributeValueError (a ValueError) for another method, ShapeError and DTypeError for an `x0`
     that is no vector of floats.
+
+    Examples:
+      >>> f = lambda x: wnp.sum((x - wnp.array([1.0, 2.0])) ** 2)
+      >>> weft.scipy.optimize.minimize(f, wnp.zeros(2), method="BFGS").x.round(2)
+      Array([1., 2.], dtype=float32)
     """
     if not isinstance(args, tuple):
         raise ArgumentTypeError(f"[minimize] expected args to be a tuple; got {args!r:.60}")

@@ -22,6 +22,10 @@ def convolve(in1, in2, mode="full", method="auto", precision=None):
 
     Returns:
       Array of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.signal.convolve(wnp.array([1, 2, 3]), wnp.array([1, 10]))
+      Array([ 1., 12., 23., 30.], dtype=float32)
     """
     _check_method("convolve", method)
     if method == "fft":
@@ -37,6 +41,12 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=No
       boundary: "fill"; what lies outside is zero.
       fillvalue: 0.
       precision: see `weft.lax.Precision`.
+
+    Examples:
+      >>> weft.scipy.signal.convolve2d(wnp.ones((2, 2)), wnp.ones((2, 2)))
+      Array([[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]], dtype=float32)
     """
     _check_matrices("convolve2d", in1, in2, boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision, True)
@@ -44,7 +54,12 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=No
 
 def correlate(in1, in2, mode="full", method="auto", precision=None):
     """Sums of the products of `in1` and the conjugate of `in2`, moved to each place that they
-    overlap; for the arguments see `convolve`."""
+    overlap; for the arguments see `convolve`.
+
+    Examples:
+      >>> weft.scipy.signal.correlate(wnp.array([1, 2, 3]), wnp.array([1, 10]))
+      Array([10., 21., 32.,  3.], dtype=float32)
+    """
     _check_method("correlate", method)
     if method == "fft":
         return fftconvolve(in1, jnp.flip(jnp.conj(in2)), mode)
@@ -52,7 +67,12 @@ def correlate(in1, in2, mode="full", method="auto", precision=None):
 
 
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
-    """`correlate` for matrices; for the arguments see `convolve2d`."""
+    """`correlate` for matrices; for the arguments see `convolve2d`.
+
+    Examples:
+      >>> weft.scipy.signal.correlate2d(wnp.eye(2), wnp.eye(2), mode="valid")
+      Array([[2.]], dtype=float32)
+    """
     _check_matrices("correlate2d", in1, in2, boundary, fillvalue)
     if mode == "same":
         # In the middle of an even number of columns or rows SciPy chooses the other place here.
@@ -157,6 +177,10 @@ def fftconvolve(in1, in2, mode="full", axes=None):
       Array of a floating-point dtype.
 
     Raises ShapeError for different numbers of axes, or sizes along other axes than those.
+
+    Examples:
+      >>> weft.scipy.signal.fftconvolve(wnp.array([1.0, 2.0, 3.0]), wnp.array([1.0, 10.0])).round(2)
+      Array([ 1., 12., 23., 30.], dtype=float32)
     """
     _check_mode("fftconvolve", mode)
     shapes = shape_of(in1), shape_of(in2)

@@ -39,6 +39,11 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
 
     Raises AttributeValueError (a ValueError) for another type and for breaks out of bounds,
     NotImplementedRuleError for `overwrite_data`.
+
+    Examples:
+      >>> x = weft.scipy.signal.detrend(wnp.array([1.0, 2.0, 6.0]), type="constant")
+      >>> x.round(3)
+      Array([-2., -1.,  3.], dtype=float32)
     """
     if overwrite_data is not None:
         raise NotImplementedRuleError(
@@ -214,6 +219,11 @@ def stft(
       spectra, complex: the frequencies lie along `axis`, the times along the last axis.
 
     Raises AttributeValueError (a ValueError) for another boundary.
+
+    Examples:
+      >>> frequencies, times, spectra = weft.scipy.signal.stft(wnp.ones(64), nperseg=16)
+      >>> frequencies.shape, times.shape, spectra.shape
+      ((9,), (9,), (9, 9))
     """
     if boundary not in (None, "zeros", "constant", "even", "odd"):
         raise AttributeValueError(
@@ -294,6 +304,12 @@ def csd(
 
     Raises ShapeError for signals with different numbers of axes, AttributeValueError (a ValueError)
     for another scaling or average.
+
+    Examples:
+      >>> x = wnp.sin(wnp.arange(64) * wnp.pi / 4)  # one period in 8 samples
+      >>> frequencies, density = weft.scipy.signal.csd(x, x, nperseg=32)
+      >>> frequencies[wnp.argmax(abs(density))].item()
+      0.125
     """
     if scaling not in ("density", "spectrum"):
         raise AttributeValueError(
@@ -410,6 +426,12 @@ def welch(
 
     Returns:
       Pair of the frequencies `[m]` and the density, real, with the frequencies along `axis`.
+
+    Examples:
+      >>> x = wnp.sin(wnp.arange(64) * wnp.pi / 4)  # one period in 8 samples
+      >>> frequencies, density = weft.scipy.signal.welch(x, nperseg=32)
+      >>> frequencies[wnp.argmax(density)].item()
+      0.125
     """
     return csd(
         x,
@@ -456,6 +478,13 @@ def istft(
 
     Raises ShapeError for spectra with fewer than two axes, AttributeValueError (a ValueError) for
     one axis as both.
+
+    Examples:
+      >>> x = wnp.arange(64.0)
+      >>> frequencies, times, spectra = weft.scipy.signal.stft(x, nperseg=16)
+      >>> times, y = weft.scipy.signal.istft(spectra, nperseg=16)
+      >>> wnp.allclose(x, y, atol=1e-3)
+      Array(True, dtype=bool)
     """
     ndim = ndim_of(Zxx)
     if ndim < 2:

@@ -34,6 +34,12 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
 
     Returns:
       Pair of x, a tree like `b`, and None.
+
+    Examples:
+      >>> a = wnp.array([[4.0, 1.0], [1.0, 3.0]])
+      >>> x, info = weft.scipy.sparse.linalg.cg(a, wnp.array([6.0, 7.0]))
+      >>> x.round(2)
+      Array([1., 2.], dtype=float32)
     """
     return _solved("cg", A, b, x0, tol, atol, maxiter, M, _conjugate_gradients), None
 

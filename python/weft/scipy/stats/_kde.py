@@ -35,6 +35,11 @@ class gaussian_kde:
 
     Raises:
       ValueError: for other arguments.
+
+    Examples:
+      >>> density = weft.scipy.stats.gaussian_kde(wnp.array([-1.0, 0.0, 1.0]))
+      >>> density.integrate_box_1d(-wnp.inf, 0.0).round(3)
+      Array(0.5, dtype=float32)
     """
 
     neff: Any

@@ -48,6 +48,10 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     Returns:
       ModeResult: the values, of the dtype of `a`, and their counts, integers. NaN and 0.0 where
       there are no elements.
+
+    Examples:
+      >>> weft.scipy.stats.mode(wnp.array([3, 1, 3, 1, 2]))
+      ModeResult(mode=Array(1, dtype=int32), count=Array(2, dtype=int32))
     """
     _check_policy("mode", nan_policy)
     shape = shape_of(a) or (1,)
@@ -94,6 +98,10 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
 
     Returns:
       Array of the default floating-point dtype, of the shape of `a` or flat.
+
+    Examples:
+      >>> weft.scipy.stats.rankdata(wnp.array([10, 30, 20, 20]))
+      Array([1. , 4. , 2.5, 2.5], dtype=float32)
     """
     _check_policy("rankdata", nan_policy)
     if method not in _METHODS:
@@ -143,6 +151,10 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
 
     Returns:
       Array of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.stats.sem(wnp.array([1.0, 3.0, 1.0, 3.0]), ddof=0)
+      Array(0.5, dtype=float32)
     """
     if nan_policy not in ("propagate", "omit"):
         raise AttributeValueError(

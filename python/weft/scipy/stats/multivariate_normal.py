@@ -63,6 +63,11 @@ def logpdf(x, mean, cov, allow_singular=None):
 
     Raises:
       ShapeError: for shapes that do not go together.
+
+    Examples:
+      >>> normal = weft.scipy.stats.multivariate_normal
+      >>> normal.logpdf(wnp.zeros(2), wnp.zeros(2), wnp.eye(2)).round(3)
+      Array(-1.838, dtype=float32)
     """
     if allow_singular is not None:
         raise NotImplementedError("[multivariate_normal] allow_singular is not supported")
