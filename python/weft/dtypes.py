@@ -214,6 +214,10 @@ def issubdtype(arg1, arg2):
     As `numpy.issubdtype`, with bfloat16 and the 8-bit and 4-bit floats under `floating`, and the
     2-bit and 4-bit integers under `signedinteger` and `unsignedinteger`. None is float64, as it is
     in NumPy, an array its dtype.
+
+    Examples:
+      >>> wnp.issubdtype("bfloat16", np.floating)
+      True
     """
     arg1, arg2 = _dtype_meant(arg1), _dtype_meant(arg2)
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and _is_abstract(arg1):
@@ -265,6 +269,10 @@ def isdtype(dtype, kind):
     as it is in NumPy, an array its dtype.
 
     Raises ValueError for another name, TypeError for what can be no kind.
+
+    Examples:
+      >>> wnp.isdtype("float32", "real floating"), wnp.isdtype("int8", ("bool", "unsigned integer"))
+      (True, False)
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
@@ -292,6 +300,10 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
     dtype; None is float64, as it is in NumPy. `TypePromotionError` where there is no implicit
     promotion.
+
+    Examples:
+      >>> wnp.promote_types("int32", "float16")
+      dtype('float16')
     """
     pair = _promotion_argument(a), _promotion_argument(b)
     is_wide = any(not isinstance(x, np.dtype) or x in _NARROW for x in pair)
@@ -309,6 +321,12 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     With `return_weak_type_flag` a pair of it and whether it is weak.
 
     Raises ValueError without arguments.
+
+    Examples:
+      >>> wnp.result_type(wnp.array([1], dtype="int8"), 3)
+      dtype('int8')
+      >>> wnp.result_type(wnp.array([1], dtype="int8"), 3.0)
+      dtype('float32')
     """
     if not args:
         raise ValueError("result_type: expected at least one argument")
@@ -388,7 +406,12 @@ def real_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def finfo(dtype):
-    """Limits of a floating-point dtype, or that of an array: `eps`, `max`, `tiny` and others."""
+    """Limits of a floating-point dtype, or that of an array: `eps`, `max`, `tiny` and others.
+
+    Examples:
+      >>> wnp.finfo("bfloat16").bits, float(wnp.finfo("float16").max)
+      (16, 65504.0)
+    """
     return ml_dtypes.finfo(_dtype_or_own(dtype))
 
 
@@ -396,6 +419,10 @@ def iinfo(dtype):
     """Limits of an integer dtype, or that of an array: `min`, `max`, `bits`.
 
     ValueError for other dtypes.
+
+    Examples:
+      >>> wnp.iinfo("int8").min, wnp.iinfo("int8").max
+      (-128, 127)
     """
     return ml_dtypes.iinfo(np.dtype("int64") if type(dtype) is int else _dtype_or_own(dtype))
 

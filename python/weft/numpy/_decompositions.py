@@ -70,6 +70,11 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
 
     Returns:
       Array of the shape of `a`; NaN for matrices that are not positive definite.
+
+    Examples:
+      >>> wnp.linalg.cholesky(wnp.array([[4.0, 2.0], [2.0, 5.0]])).round(3)
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
     """
     require_matrices("cholesky", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
@@ -98,6 +103,14 @@ def eigh(a, UPLO=None, symmetrize_input=True):
     Returns:
       EighResult of the eigenvalues `[..., n]`, real and ascending, and of the eigenvectors in the
       columns of `[..., n, n]`.
+
+    Examples:
+      >>> values, vectors = wnp.linalg.eigh(wnp.array([[2.0, 1.0], [1.0, 2.0]]))
+      >>> values.round(3)
+      Array([1., 3.], dtype=float32)
+      >>> (vectors @ wnp.diag(values) @ vectors.T).round(3)
+      Array([[2., 1.],
+             [1., 2.]], dtype=float32)
     """
     lower = _is_lower("eigh", UPLO)
     return _eigh(a, lower=lower, symmetrize_input=bool(symmetrize_input))
@@ -112,7 +125,12 @@ def _eigh(a, *, lower, symmetrize_input):
 
 
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
-    """Eigenvalues `[..., n]` of Hermitian matrices, ascending; see `eigh` for the arguments."""
+    """Eigenvalues `[..., n]` of Hermitian matrices, ascending; see `eigh` for the arguments.
+
+    Examples:
+      >>> wnp.linalg.eigvalsh(wnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
+      Array([1., 3.], dtype=float32)
+    """
     lower = _is_lower("eigvalsh", UPLO)
     return _eigvalsh(a, lower=lower, symmetrize_input=bool(symmetrize_input))
 
@@ -134,6 +152,11 @@ def eig(a):
     Returns:
       EigResult of the eigenvalues `[..., n]`, complex and in no order, and of the eigenvectors in
       the columns of `[..., n, n]`.
+
+    Examples:
+      >>> values, vectors = wnp.linalg.eig(wnp.array([[2.0, 0.0], [1.0, 3.0]]))
+      >>> wnp.sort(values.real).round(3)
+      Array([2., 3.], dtype=float32)
     """
     require_matrices("eig", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
@@ -142,7 +165,12 @@ def eig(a):
 
 @composite
 def eigvals(a):
-    """Eigenvalues `[..., n]` of general matrices `[..., n, n]`, complex. On CPU only."""
+    """Eigenvalues `[..., n]` of general matrices `[..., n, n]`, complex. On CPU only.
+
+    Examples:
+      >>> wnp.sort(wnp.linalg.eigvals(wnp.array([[0.0, -1.0], [1.0, 0.0]])).imag).round(3)
+      Array([-1.,  1.], dtype=float32)
+    """
     require_matrices("eigvals", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
     return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
@@ -160,6 +188,14 @@ def qr(a, mode="reduced"):
       QRResult of Q and R, or of what mode "raw" gives; R for mode "r".
 
     Raises AttributeValueError (a ValueError) for another mode.
+
+    Examples:
+      >>> q, r = wnp.linalg.qr(wnp.array([[3.0, 1.0], [4.0, 2.0]]))
+      >>> (q @ r).round(3)
+      Array([[3., 1.],
+             [4., 2.]], dtype=float32)
+      >>> wnp.allclose(q.T @ q, wnp.eye(2), atol=1e-5)
+      Array(True, dtype=bool)
     """
     if mode not in ("reduced", "full", "complete", "r", "raw"):
         raise AttributeValueError(
@@ -196,6 +232,13 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
       values alone if not `compute_uv`.
 
     Raises AttributeValueError (a ValueError) for subset_by_index with full matrices.
+
+    Examples:
+      >>> u, s, vh = wnp.linalg.svd(wnp.array([[0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]))
+      >>> s.round(3)
+      Array([3., 2.], dtype=float32)
+      >>> u.shape, vh.shape
+      ((2, 2), (3, 3))
     """
     if subset_by_index is not None:
         subset_by_index = tuple(subset_by_index)
@@ -240,5 +283,10 @@ def _hermitian_svd(a, compute_uv, subset):
 
 @composite
 def svdvals(x, /) -> Any:
-    """The singular values `[..., k]` of matrices `[..., m, n]`, descending."""
+    """The singular values `[..., k]` of matrices `[..., m, n]`, descending.
+
+    Examples:
+      >>> wnp.linalg.svdvals(wnp.array([[0.0, 2.0], [3.0, 0.0]])).round(3)
+      Array([3., 2.], dtype=float32)
+    """
     return _svd(x, full_matrices=False, compute_uv=False, hermitian=False, subset=None)

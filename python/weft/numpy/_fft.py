@@ -177,12 +177,21 @@ def fft(a, n=None, axis=-1, norm=None):
 
     Raises:
       AttributeValueError: for another norm, `n` below 1, or an axis that `a` lacks.
+
+    Examples:
+      >>> wnp.fft.fft(wnp.array([1.0, 2.0, 3.0, 4.0])).real.round(3)
+      Array([10., -2., -2., -2.], dtype=float32)
     """
     return _along_one_axis("fft", FftType.FFT, a, n, axis, norm)
 
 
 def ifft(a, n=None, axis=-1, norm=None):
-    """Inverse of `fft` along an axis; see there for the arguments."""
+    """Inverse of `fft` along an axis; see there for the arguments.
+
+    Examples:
+      >>> wnp.fft.ifft(wnp.array([10.0, 0.0, 0.0, 0.0])).real.round(3)
+      Array([2.5, 2.5, 2.5, 2.5], dtype=float32)
+    """
     return _along_one_axis("ifft", FftType.IFFT, a, n, axis, norm)
 
 
@@ -191,6 +200,10 @@ def rfft(a, n=None, axis=-1, norm=None):
 
     For the arguments see `fft`. Raises AttributeValueError for a complex array, or floats of 16
     bits.
+
+    Examples:
+      >>> wnp.fft.rfft(wnp.array([1.0, 2.0, 3.0, 4.0])).real.round(3)
+      Array([10., -2., -2.], dtype=float32)
     """
     return _along_one_axis("rfft", FftType.RFFT, a, n, axis, norm)
 
@@ -200,6 +213,10 @@ def irfft(a, n=None, axis=-1, norm=None):
 
     For the arguments see `fft`; `n` is the size of the result, 2 * (m - 1) for m elements if it is
     None.
+
+    Examples:
+      >>> wnp.fft.irfft(wnp.fft.rfft(wnp.array([1.0, 2.0, 3.0])), n=3).round(3)
+      Array([1., 2., 3.], dtype=float32)
     """
     return _along_one_axis("irfft", FftType.IRFFT, a, n, axis, norm)
 
@@ -211,32 +228,64 @@ def hfft(a, n=None, axis=-1, norm=None):
     """Real transform, of size `n`, of the first half of a sequence that is Hermitian.
 
     For the arguments see `irfft`.
+
+    Examples:
+      >>> wnp.fft.hfft(wnp.array([1.0, 2.0, 4.0])).round(3)
+      Array([ 9., -3.,  1., -3.], dtype=float32)
     """
     return irfft(u.conj(a), n, axis, _OPPOSITE[_norm("hfft", norm)])
 
 
 def ihfft(a, n=None, axis=-1, norm=None):
-    """Inverse of `hfft`: the first half of a Hermitian sequence; see `rfft` for the arguments."""
+    """Inverse of `hfft`: the first half of a Hermitian sequence; see `rfft` for the arguments.
+
+    Examples:
+      >>> wnp.fft.ihfft(wnp.array([4.0, 0.0, 0.0, 0.0])).real.round(3)
+      Array([1., 1., 1.], dtype=float32)
+    """
     return u.conj(rfft(asarray(a), n, axis, _OPPOSITE[_norm("ihfft", norm)]))
 
 
 def fft2(a, s=None, axes=(-2, -1), norm=None):
-    """Discrete Fourier transform over two axes; for the arguments see `fftn`."""
+    """Discrete Fourier transform over two axes; for the arguments see `fftn`.
+
+    Examples:
+      >>> abs(wnp.fft.fft2(wnp.ones((2, 3)))).round(3)
+      Array([[6., 0., 0.],
+             [0., 0., 0.]], dtype=float32)
+    """
     return _over_two_axes("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(a, s=None, axes=(-2, -1), norm=None):
-    """Inverse of `fft2`; for the arguments see `fftn`."""
+    """Inverse of `fft2`; for the arguments see `fftn`.
+
+    Examples:
+      >>> wnp.fft.ifft2(wnp.fft.fft2(wnp.array([[1.0, 2.0], [3.0, 4.0]]))).real.round(3)
+      Array([[1., 2.],
+             [3., 4.]], dtype=float32)
+    """
     return _over_two_axes("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(a, s=None, axes=(-2, -1), norm=None):
-    """Transform of a real array over two axes, half of it along the last; see `rfftn`."""
+    """Transform of a real array over two axes, half of it along the last; see `rfftn`.
+
+    Examples:
+      >>> wnp.fft.rfft2(wnp.zeros((4, 6))).shape
+      (4, 4)
+    """
     return _over_two_axes("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(a, s=None, axes=(-2, -1), norm=None):
-    """Inverse of `rfft2`, a real array; see `irfftn`."""
+    """Inverse of `rfft2`, a real array; see `irfftn`.
+
+    Examples:
+      >>> wnp.fft.irfft2(wnp.fft.rfft2(wnp.array([[1.0, 2.0], [3.0, 4.0]]))).round(3)
+      Array([[1., 2.],
+             [3., 4.]], dtype=float32)
+    """
     return _over_two_axes("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -255,12 +304,22 @@ def fftn(a, s=None, axes=None, norm=None):
     Raises:
       ShapeError: if there are not as many lengths as axes.
       AttributeValueError: for another norm, a length below 1, or an axis that `a` lacks.
+
+    Examples:
+      >>> wnp.fft.fftn(wnp.ones((2, 2, 2)))[0, 0, 0].real.round(3)
+      Array(8., dtype=float32)
     """
     return transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
 def ifftn(a, s=None, axes=None, norm=None):
-    """Inverse of `fftn`; see there for the arguments."""
+    """Inverse of `fftn`; see there for the arguments.
+
+    Examples:
+      >>> wnp.fft.ifftn(wnp.fft.fftn(wnp.array([[1.0, 2.0], [3.0, 4.0]]))).real.round(3)
+      Array([[1., 2.],
+             [3., 4.]], dtype=float32)
+    """
     return transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
@@ -269,6 +328,10 @@ def rfftn(a, s=None, axes=None, norm=None):
 
     For the arguments see `fftn`. Raises AttributeValueError for a complex array, or floats of 16
     bits.
+
+    Examples:
+      >>> wnp.fft.rfftn(wnp.zeros((4, 6, 8))).shape
+      (4, 6, 5)
     """
     return transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
@@ -278,6 +341,10 @@ def irfftn(a, s=None, axes=None, norm=None):
 
     For the arguments see `fftn`; the last length is that of the result, 2 * (m - 1) for m elements
     if `s` is None.
+
+    Examples:
+      >>> wnp.fft.irfftn(wnp.zeros((4, 6, 5), dtype="complex64")).shape
+      (4, 6, 8)
     """
     return transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
@@ -291,6 +358,10 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None):
       d: the distance between them, a number.
       dtype: dtype of the result; the default float dtype if None.
       device: where the result is to be.
+
+    Examples:
+      >>> wnp.fft.fftfreq(4, d=0.5)
+      Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
     """
     n = _number_of_elements("fftfreq", n)
     return _frequencies("fftfreq", n, d, dtype, device, -(n // 2), n)
@@ -300,6 +371,10 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None):
     """The frequencies that the elements of `rfft` stand for: 0, 1, ... n // 2, over n d.
 
     For the arguments see `fftfreq`.
+
+    Examples:
+      >>> wnp.fft.rfftfreq(4, d=0.5)
+      Array([0. , 0.5, 1. ], dtype=float32)
     """
     n = _number_of_elements("rfftfreq", n)
     return _frequencies("rfftfreq", n, d, dtype, device, 0, n // 2 + 1)
@@ -331,12 +406,21 @@ def fftshift(x, axes=None):
     Args:
       x: array.
       axes: an axis, several, or None for all.
+
+    Examples:
+      >>> wnp.fft.fftshift(wnp.array([0, 1, 2, -2, -1]))
+      Array([-2, -1,  0,  1,  2], dtype=int32)
     """
     return _shift(x, axes, "fftshift", lambda size: size // 2)
 
 
 def ifftshift(x, axes=None):
-    """The inverse of `fftshift`; see there for the arguments."""
+    """The inverse of `fftshift`; see there for the arguments.
+
+    Examples:
+      >>> wnp.fft.ifftshift(wnp.array([-2, -1, 0, 1, 2]))
+      Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
     return _shift(x, axes, "ifftshift", lambda size: -(size // 2))
 
 

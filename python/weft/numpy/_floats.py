@@ -238,7 +238,7 @@ def angle(z, deg=False):
     Real numbers have angle 0, or pi if they are negative.
 
     Examples:
-      >>> wnp.angle(wnp.array([1.0, 1j]), deg=True)
+      >>> wnp.angle(wnp.array([1.0, 1j]), deg=True).round(3)
       Array([ 0., 90.], dtype=float32)
     """
     return _angle(z, deg=bool(deg))

@@ -154,6 +154,12 @@ def ix_(*args):
       Tuple of arrays, each with its elements along an axis of its own.
 
     Raises ShapeError for indices that are no vectors, NotImplementedRuleError for bools.
+
+    Examples:
+      >>> x = wnp.arange(12).reshape(3, 4)
+      >>> x[wnp.ix_(wnp.array([0, 2]), wnp.array([1, 3]))]
+      Array([[ 1,  3],
+             [ 9, 11]], dtype=int32)
     """
     for x in args:
         if ndim_of(x) != 1:

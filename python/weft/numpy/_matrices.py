@@ -61,6 +61,12 @@ def linspace(
         computed; else the float dtype that `start` and `stop` promote to.
       axis: axis of the result along which the numbers stand, if `start` and `stop` have axes.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
+
+    Examples:
+      >>> wnp.linspace(0.0, 1.0, 5)
+      Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+      >>> wnp.linspace(0.0, 1.0, 4, endpoint=False)
+      Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
     num = _count(num, "linspace")
     dtype = _requested_or_inexact("linspace", start, stop, dtype)
@@ -119,6 +125,12 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """`base` to the powers `linspace(start, stop, num)`.
 
     `endpoint`, `dtype` and `axis` are those of `linspace`.
+
+    Examples:
+      >>> wnp.logspace(0, 3, 4).round(3)
+      Array([   1.,   10.,  100., 1000.], dtype=float32)
+      >>> wnp.logspace(0, 3, 4, base=2).round(3)
+      Array([1., 2., 4., 8.], dtype=float32)
     """
     dtype = _requested_or_inexact("logspace", start, stop, dtype)
     _core.check_ranks("logspace", (start, stop, base))
@@ -130,6 +142,10 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 
     The two have the same sign and are not zero; NaN otherwise. See `linspace` for the arguments.
+
+    Examples:
+      >>> wnp.geomspace(1, 8, 4).round(3)
+      Array([1., 2., 4., 8.], dtype=float32)
     """
     num = _count(num, "geomspace")
     dtype = _requested_or_inexact("geomspace", start, stop, dtype)
@@ -164,6 +180,15 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
     Raises ShapeError for arrays that are no vectors, AttributeValueError (a ValueError) for another
     `indexing` or `copy`.
+
+    Examples:
+      >>> x, y = wnp.meshgrid(wnp.array([1, 2, 3]), wnp.array([10, 20]))
+      >>> x
+      Array([[1, 2, 3],
+             [1, 2, 3]], dtype=int32)
+      >>> y
+      Array([[10, 10, 10],
+             [20, 20, 20]], dtype=int32)
     """
     if not copy:
         raise AttributeValueError(f"[meshgrid] expected copy to be True; got {copy!r}")
@@ -194,6 +219,11 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
     Raises AttributeValueError (a ValueError) for negative sizes, and for a `k` that is no integer,
     which may be traced.
+
+    Examples:
+      >>> wnp.eye(2, 3, k=1)
+      Array([[0., 1., 0.],
+             [0., 0., 1.]], dtype=float32)
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "eye")
     n = static_int(N, "eye", "N")
@@ -215,6 +245,11 @@ def identity(n, dtype=None):
     """The n by n identity matrix.
 
     `dtype` is that of the result, the default float dtype if None.
+
+    Examples:
+      >>> wnp.identity(2, dtype="int32")
+      Array([[1, 0],
+             [0, 1]], dtype=int32)
     """
     return eye(n, dtype=dtype)
 
@@ -224,6 +259,12 @@ def tri(N, M=None, k=0, dtype=None):
 
     `dtype` is that of the result, the default float dtype if None. Raises OverflowError for a `k`
     beyond the default integer dtype.
+
+    Examples:
+      >>> wnp.tri(3, dtype="int32")
+      Array([[1, 0, 0],
+             [1, 1, 0],
+             [1, 1, 1]], dtype=int32)
     """
     dtype = requested_dtype(float if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
@@ -259,12 +300,24 @@ def _triangle_mask(n, m, k, comparison):
 
 
 def tril(m, k=0):
-    """The last two axes with the elements above diagonal `k` set to zero."""
+    """The last two axes with the elements above diagonal `k` set to zero.
+
+    Examples:
+      >>> wnp.tril(wnp.array([[1, 2], [3, 4]]))
+      Array([[1, 0],
+             [3, 4]], dtype=int32)
+    """
     return _triangle("tril", m, operator.index(k))
 
 
 def triu(m, k=0):
-    """The last two axes with the elements below diagonal `k` set to zero."""
+    """The last two axes with the elements below diagonal `k` set to zero.
+
+    Examples:
+      >>> wnp.triu(wnp.array([[1, 2], [3, 4]]))
+      Array([[1, 2],
+             [0, 4]], dtype=int32)
+    """
     return _triangle("triu", m, operator.index(k))
 
 
@@ -285,6 +338,13 @@ def diag(v, k=0):
     """Diagonal `k` of a matrix; or for a one-dimensional array the matrix that has it there.
 
     Raises ShapeError for other than one or two axes.
+
+    Examples:
+      >>> wnp.diag(wnp.array([[1, 2], [3, 4]]))
+      Array([1, 4], dtype=int32)
+      >>> wnp.diag(wnp.array([1, 2]))
+      Array([[1, 0],
+             [0, 2]], dtype=int32)
     """
     ndim = ndim_of(v)
     if ndim == 1:
@@ -295,7 +355,13 @@ def diag(v, k=0):
 
 
 def diagflat(v, k=0):
-    """The matrix that has the flattened array on diagonal `k`."""
+    """The matrix that has the flattened array on diagonal `k`.
+
+    Examples:
+      >>> wnp.diagflat(wnp.array([[1], [2]]))
+      Array([[1, 0],
+             [0, 2]], dtype=int32)
+    """
     return strong(_diagonal_matrix(v, k=operator.index(k)))
 
 
@@ -322,6 +388,10 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
       Array without the two axes, with the diagonal as last axis.
 
     Raises ShapeError for fewer than two axes, or one axis twice.
+
+    Examples:
+      >>> wnp.diagonal(wnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
+      Array([2, 6], dtype=int32)
     """
     ndim = ndim_of(a)
     if ndim < 2:
@@ -354,7 +424,12 @@ def _diagonal(a, *, offset, axis1, axis2):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Sum of the diagonal of the matrices that stand along two axes; see `diagonal` and `sum`."""
+    """Sum of the diagonal of the matrices that stand along two axes; see `diagonal` and `sum`.
+
+    Examples:
+      >>> wnp.trace(wnp.array([[1, 2], [3, 4]]))
+      Array(5, dtype=int32)
+    """
     return array_sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
@@ -363,6 +438,11 @@ def vander(x, N=None, increasing=False):
 
     The powers fall from left to right, or rise where `increasing`. Raises ShapeError for an array
     that is no vector, AttributeValueError (a ValueError) for a negative N.
+
+    Examples:
+      >>> wnp.vander(wnp.array([2, 3]), 3)
+      Array([[4, 2, 1],
+             [9, 3, 1]], dtype=int32)
     """
     if ndim_of(x) != 1:
         raise ShapeError(f"[vander] expected a one-dimensional array; got shape {shape_of(x)}")
@@ -382,12 +462,24 @@ def _vander(x, *, count, increasing):
 
 
 def tril_indices(n, k=0, m=None):
-    """Row and column numbers of the elements on and below diagonal `k` of an n by m matrix."""
+    """Row and column numbers of the elements on and below diagonal `k` of an n by m matrix.
+
+    Examples:
+      >>> rows, columns = wnp.tril_indices(3, k=-1)
+      >>> wnp.arange(9).reshape(3, 3)[rows, columns]
+      Array([3, 6, 7], dtype=int32)
+    """
     return _indices_of(np.tril_indices, n, k, m)
 
 
 def triu_indices(n, k=0, m=None):
-    """Row and column numbers of the elements on and above diagonal `k` of an n by m matrix."""
+    """Row and column numbers of the elements on and above diagonal `k` of an n by m matrix.
+
+    Examples:
+      >>> rows, columns = wnp.triu_indices(3, k=1)
+      >>> wnp.arange(9).reshape(3, 3)[rows, columns]
+      Array([1, 2, 5], dtype=int32)
+    """
     return _indices_of(np.triu_indices, n, k, m)
 
 
@@ -400,6 +492,11 @@ def diag_indices(n, ndim=2):
     """The index arrays of the main diagonal of an array with `ndim` axes of size `n`.
 
     Raises AttributeValueError (a ValueError) for negative numbers.
+
+    Examples:
+      >>> wnp.zeros((2, 2)).at[wnp.diag_indices(2)].set(7.0)
+      Array([[7., 0.],
+             [0., 7.]], dtype=float32)
     """
     if n < 0 or ndim < 0:
         raise AttributeValueError(
@@ -409,12 +506,24 @@ def diag_indices(n, ndim=2):
 
 
 def tril_indices_from(arr, k=0):
-    """`tril_indices` for the shape of a matrix."""
+    """`tril_indices` for the shape of a matrix.
+
+    Examples:
+      >>> x = wnp.array([[1, 2], [3, 4]])
+      >>> x[wnp.tril_indices_from(x)]
+      Array([1, 3, 4], dtype=int32)
+    """
     return tril_indices(*_matrix_sizes("tril_indices_from", arr, k))
 
 
 def triu_indices_from(arr, k=0):
-    """`triu_indices` for the shape of a matrix."""
+    """`triu_indices` for the shape of a matrix.
+
+    Examples:
+      >>> x = wnp.array([[1, 2], [3, 4]])
+      >>> x[wnp.triu_indices_from(x)]
+      Array([1, 2, 4], dtype=int32)
+    """
     return triu_indices(*_matrix_sizes("triu_indices_from", arr, k))
 
 
@@ -430,6 +539,11 @@ def diag_indices_from(arr):
     """`diag_indices` for the shape of an array whose axes have one size.
 
     Raises ShapeError for fewer than two axes, or axes of different sizes.
+
+    Examples:
+      >>> x = wnp.array([[1, 2], [3, 4]])
+      >>> x[wnp.diag_indices_from(x)]
+      Array([1, 4], dtype=int32)
     """
     shape = shape_of(arr)
     if len(shape) < 2 or len(set(shape)) > 1:

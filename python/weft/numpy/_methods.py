@@ -38,6 +38,10 @@ def astype(x, dtype, /, *, copy=False, device=None):
     """The array converted to a dtype, on a device if one is given.
 
     None is the default float dtype. With `copy`, an array that has the dtype already is copied.
+
+    Examples:
+      >>> wnp.astype(wnp.array([1.7, -1.7]), "int32")
+      Array([ 1, -1], dtype=int32)
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
     if copy and dtype == dtype_of(x):

@@ -37,6 +37,15 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Raises:
       AttributeValueError: for another order, or number of axes.
+
+    Examples:
+      >>> x = wnp.array([[3.0, 4.0], [0.0, 0.0]])
+      >>> wnp.linalg.norm(x).round(3)
+      Array(5., dtype=float32)
+      >>> wnp.linalg.norm(x, axis=1).round(3)
+      Array([5., 0.], dtype=float32)
+      >>> wnp.linalg.norm(x, ord=1)
+      Array(4., dtype=float32)
     """
     axes = normalize_axes(axis, ndim_of(x), "norm")
     everything = axis is None and ord is None
@@ -58,6 +67,10 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
       axis: an axis, several that are taken as one, or None for all.
       keepdims: whether the axes stay, with size 1.
       ord: which norm, see `norm`. Those of orders 1, inf and -inf of integers are integers.
+
+    Examples:
+      >>> wnp.linalg.vector_norm(wnp.array([[3.0, 4.0], [5.0, 12.0]]), axis=1).round(3)
+      Array([ 5., 13.], dtype=float32)
     """
     axes = normalize_axes(axis, ndim_of(x), "vector_norm")
     if ord in (1, _INF, -_INF) and not is_inexact(dtype_of(x)):
@@ -72,6 +85,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
       x: array `[..., m, n]`.
       keepdims: whether the axes stay, with size 1.
       ord: which norm, see `norm`.
+
+    Examples:
+      >>> wnp.linalg.matrix_norm(wnp.array([[1.0, -5.0], [2.0, 3.0]]), ord=np.inf)
+      Array(6., dtype=float32)
     """
     require_matrices("matrix_norm", x)
     axes = (ndim_of(x) - 2, ndim_of(x) - 1)
@@ -165,6 +182,10 @@ def cond(x, p=None):
       p: which norm, see `norm`; None for the ratio of the greatest and least singular value.
 
     Raises ShapeError for matrices without elements.
+
+    Examples:
+      >>> wnp.linalg.cond(wnp.array([[4.0, 0.0], [0.0, 2.0]])).round(3)
+      Array(2., dtype=float32)
     """
     require_matrices("cond", x, square=p not in (None, 2, -2))
     if 0 in shape_of(x):

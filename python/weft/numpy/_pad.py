@@ -44,6 +44,12 @@ def pad(array, pad_width, mode="constant", **kwargs):
     Raises:
       NotImplementedError: for a mode that there is not.
       ValueError: for keywords that a mode does not take.
+
+    Examples:
+      >>> wnp.pad(wnp.array([1, 2, 3]), (1, 2), constant_values=9)
+      Array([9, 1, 2, 3, 9, 9], dtype=int32)
+      >>> wnp.pad(wnp.array([1, 2, 3]), 2, mode="reflect")
+      Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     shape = shape_of(array)
     widths = _pairs(pad_width, len(shape), "pad_width")

@@ -52,6 +52,10 @@ def poly(seq_of_zeros):
       Array `[n + 1]` of a floating-point dtype.
 
     Raises ShapeError for other than a vector or a square matrix.
+
+    Examples:
+      >>> wnp.poly(wnp.array([1.0, 2.0]))
+      Array([ 1., -3.,  2.], dtype=float32)
     """
     shape = shape_of(seq_of_zeros)
     if len(shape) > 2 or (len(shape) == 2 and (shape[0] != shape[1] or not shape[0])):
@@ -102,12 +106,21 @@ def polyadd(a1, a2):
     """The sum of two polynomials; with more axes, of several that have theirs along the first.
 
     The shorter one is broadcast to the shape that the other has but for the length.
+
+    Examples:
+      >>> wnp.polyadd(wnp.array([1, 2, 3]), wnp.array([10, 20]))
+      Array([ 1, 12, 23], dtype=int32)
     """
     return _sum("polyadd", a1, a2, u.add)
 
 
 def polysub(a1, a2):
-    """The difference of two polynomials; with more axes, as `polyadd`."""
+    """The difference of two polynomials; with more axes, as `polyadd`.
+
+    Examples:
+      >>> wnp.polysub(wnp.array([1, 2, 3]), wnp.array([10, 20]))
+      Array([  1,  -8, -17], dtype=int32)
+    """
     return _sum("polysub", a1, a2, u.subtract)
 
 
@@ -117,6 +130,10 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
     Args:
       a1, a2: vectors of coefficients.
       trim_leading_zeros: whether leading zeros of both are left out; their values must be known.
+
+    Examples:
+      >>> wnp.polymul(wnp.array([1, 1]), wnp.array([1, -1]))
+      Array([ 1.,  0., -1.], dtype=float32)
     """
     _require_vectors("polymul", a1=a1, a2=a2)
     _core.result_type(a1, a2)  # which strict promotion may forbid
@@ -138,6 +155,10 @@ def polydiv(u, v, *, trim_leading_zeros=False):
 
     Returns:
       Pair of the quotient and of the remainder, which has as many coefficients as `u`.
+
+    Examples:
+      >>> wnp.polydiv(wnp.array([1.0, 0.0, -1.0]), wnp.array([1.0, 1.0]))
+      (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     _require_vectors("polydiv", u=u, v=v)
     quotient, remainder = _polydiv(u, v)
@@ -169,7 +190,12 @@ def _order(function, m):
 
 
 def polyder(p, m=1):
-    """The derivative of a polynomial, of order `m`."""
+    """The derivative of a polynomial, of order `m`.
+
+    Examples:
+      >>> wnp.polyder(wnp.array([1, 0, -2, 5]))
+      Array([ 3.,  0., -2.], dtype=float32)
+    """
     _require_vectors("polyder", p=p)
     return _polyder(p, m=_order("polyder", m))
 
@@ -197,6 +223,10 @@ def polyint(p, m=1, k=None):
         0.
 
     Raises AttributeValueError (a ValueError) for constants of another shape.
+
+    Examples:
+      >>> wnp.polyint(wnp.array([3, 0, -2]), k=5)
+      Array([ 1.,  0., -2.,  5.], dtype=float32)
     """
     _require_vectors("polyint", p=p)
     m = _order("polyint", m)
@@ -239,6 +269,10 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
     Raises ShapeError for points or weights of other shapes, AttributeValueError (a ValueError) for
     a negative degree, integers as `x`, and too few points for `cov`.
+
+    Examples:
+      >>> wnp.polyfit(wnp.array([0.0, 1.0, 2.0]), wnp.array([1.0, 3.0, 5.0]), 1).round(2)
+      Array([2., 1.], dtype=float32)
     """
     deg = static_int(deg, "polyfit", "deg")
     if deg < 0:
@@ -308,6 +342,10 @@ def roots(p, *, strip_zeros=True):
         zeros at the end of the result are NaN.
 
     Raises ShapeError for coefficients that are no vector.
+
+    Examples:
+      >>> wnp.sort(wnp.roots(wnp.array([1.0, 0.0, 4.0])).imag).round(3)
+      Array([-2.,  2.], dtype=float32)
     """
     p = _core.asarray(p)
     if ndim_of(p) > 1:

@@ -26,6 +26,10 @@ def unravel_index(indices, shape):
       and the size of the axis promote to.
 
     Raises DTypeError for indices that are no integers.
+
+    Examples:
+      >>> wnp.unravel_index(wnp.array([0, 5]), (2, 3))
+      (Array([0, 1], dtype=int32), Array([0, 2], dtype=int32))
     """
     sizes = static_ints(shape, "unravel_index", "the shape")
     dtype = dtype_of(indices)
@@ -67,6 +71,10 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
 
     Raises AttributeValueError (a ValueError) for another number of index arrays, indices that are
     no integers or, with mode "raise", out of bounds, and for another mode or order.
+
+    Examples:
+      >>> wnp.ravel_multi_index((wnp.array([0, 1]), wnp.array([2, 2])), (2, 3))
+      Array([2, 5], dtype=int32)
     """
     dims = static_ints(dims, "ravel_multi_index", "dims")
     indices = tuple(multi_index)

@@ -47,6 +47,13 @@ def quantile(
 
     Returns:
       Array of the float dtype of `a`; an array of shares gives it an axis in front.
+
+    Examples:
+      >>> x = wnp.array([10.0, 20.0, 30.0, 40.0])
+      >>> wnp.quantile(x, wnp.array([0.0, 0.5, 1.0]))
+      Array([10., 25., 40.], dtype=float32)
+      >>> wnp.quantile(x, 0.5, method="lower")
+      Array(20., dtype=float32)
     """
     _reject("quantile", out, overwrite_input)
     return _quantile("quantile", a, q, axis, method, keepdims, weights)
@@ -63,7 +70,12 @@ def nanquantile(
     *,
     weights=None,
 ):
-    """`quantile` of the elements that are not NaN; NaN if all are."""
+    """`quantile` of the elements that are not NaN; NaN if all are.
+
+    Examples:
+      >>> wnp.nanquantile(wnp.array([10.0, np.nan, 30.0]), 0.5)
+      Array(20., dtype=float32)
+    """
     _reject("nanquantile", out, overwrite_input)
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights)
 
@@ -83,6 +95,10 @@ def percentile(
     """`quantile` with the shares in percent, from 0 to 100.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.percentile(wnp.array([10.0, 20.0, 30.0]), 75)
+      Array(25., dtype=float32)
     """
     if out_sharding is not None:
         return split_as(
@@ -105,7 +121,12 @@ def nanpercentile(
     *,
     weights=None,
 ):
-    """`percentile` of the elements that are not NaN; NaN if all are."""
+    """`percentile` of the elements that are not NaN; NaN if all are.
+
+    Examples:
+      >>> wnp.nanpercentile(wnp.array([10.0, np.nan, 30.0]), 75)
+      Array(25., dtype=float32)
+    """
     _reject("nanpercentile", out, overwrite_input)
     return _quantile("nanpercentile", a, u.divide(q, 100), axis, method, keepdims, weights)
 
@@ -119,13 +140,24 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
       axis: an axis, several, or None for all.
       out, overwrite_input: not supported, must be None and False.
       keepdims: whether the reduced axes stay, with size 1.
+
+    Examples:
+      >>> wnp.median(wnp.array([7.0, 1.0, 2.0]))
+      Array(2., dtype=float32)
+      >>> wnp.median(wnp.array([7.0, 1.0, 2.0, 4.0]))
+      Array(3., dtype=float32)
     """
     _reject("median", out, overwrite_input)
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None)
 
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """`median` of the elements that are not NaN; NaN if all are."""
+    """`median` of the elements that are not NaN; NaN if all are.
+
+    Examples:
+      >>> wnp.nanmedian(wnp.array([7.0, np.nan, 1.0]))
+      Array(4., dtype=float32)
+    """
     _reject("nanmedian", out, overwrite_input)
     return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None)
 

@@ -25,6 +25,12 @@ def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
         "valid" for those where one lies within the other.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+
+    Examples:
+      >>> wnp.convolve(wnp.array([1, 2, 3]), wnp.array([1, 10]))
+      Array([ 1., 12., 23., 30.], dtype=float32)
+      >>> wnp.convolve(wnp.array([1, 2, 3]), wnp.array([1, 10]), mode="valid")
+      Array([12., 23.], dtype=float32)
     """
     return _checked("convolve", a, v, mode, precision, preferred_element_type)
 
@@ -33,6 +39,10 @@ def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None
     """Sums of the products of `a` and the conjugate of `v`, moved to each place that they overlap.
 
     For the arguments see `convolve`.
+
+    Examples:
+      >>> wnp.correlate(wnp.array([1, 2, 3]), wnp.array([1, 10]))
+      Array([21., 32.], dtype=float32)
     """
     return _checked("correlate", a, v, mode, precision, preferred_element_type)
 
@@ -84,6 +94,10 @@ def i0(x):
     """The modified Bessel function of the first kind of order 0, of real numbers.
 
     Raises AttributeValueError (a ValueError) for complex numbers.
+
+    Examples:
+      >>> wnp.i0(wnp.array([0.0, 1.0])).round(3)
+      Array([1.   , 1.266], dtype=float32)
     """
     if is_complex(dtype_of(x)):
         raise AttributeValueError(f"[i0] expected real numbers; got dtype {dtype_of(x)}")
@@ -109,7 +123,12 @@ def _window(function, M, values):
 
 
 def bartlett(M):
-    """The Bartlett window of M points, a triangle."""
+    """The Bartlett window of M points, a triangle.
+
+    Examples:
+      >>> wnp.bartlett(5).round(3)
+      Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
 
     def values(k):
         return u.subtract(1, u.absolute(u.subtract(u.multiply(k, 2 / (M - 1)), 1)))
@@ -131,22 +150,44 @@ def _cosines(function, M, *factors):
 
 
 def blackman(M):
-    """The Blackman window of M points."""
+    """The Blackman window of M points.
+
+    Examples:
+      >>> abs(wnp.blackman(5)).round(3)
+      Array([0.  , 0.34, 1.  , 0.34, 0.  ], dtype=float32)
+    """
     return _cosines("blackman", M, 0.42, -0.5, 0.08)
 
 
 def hamming(M):
-    """The Hamming window of M points."""
+    """The Hamming window of M points.
+
+    Examples:
+      >>> wnp.hamming(5).round(3)
+      Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+    """
     return _cosines("hamming", M, 0.54, -0.46)
 
 
 def hanning(M):
-    """The Hann window of M points."""
+    """The Hann window of M points.
+
+    Examples:
+      >>> wnp.hanning(5).round(3)
+      Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return _cosines("hanning", M, 0.5, -0.5)
 
 
 def kaiser(M, beta):
-    """The Kaiser window of M points with the shape `beta`, a number."""
+    """The Kaiser window of M points with the shape `beta`, a number.
+
+    Examples:
+      >>> wnp.kaiser(5, 0.0).round(3)
+      Array([1., 1., 1., 1., 1.], dtype=float32)
+      >>> wnp.kaiser(5, 8.0).round(3)
+      Array([0.002, 0.369, 1.   , 0.369, 0.002], dtype=float32)
+    """
 
     def values(k):
         t = u.subtract(u.multiply(k, 2 / (M - 1)), 1)

@@ -35,7 +35,12 @@ class SlogdetResult(NamedTuple):
 
 @composite
 def det(a):
-    """Determinants `[...]` of square matrices `[..., n, n]`."""
+    """Determinants `[...]` of square matrices `[..., n, n]`.
+
+    Examples:
+      >>> wnp.linalg.det(wnp.array([[1.0, 2.0], [3.0, 4.0]])).round(3)
+      Array(-2., dtype=float32)
+    """
     require_matrices("det", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
     return _SMALL.get(shape_of(a)[-1], _large_det)(a)
@@ -131,6 +136,11 @@ def slogdet(a, *, method=None):
 
     Raises AttributeValueError (a ValueError) for another method, NotImplementedRuleError for
     complex matrices and "qr".
+
+    Examples:
+      >>> sign, logdet = wnp.linalg.slogdet(wnp.array([[0.0, 2.0], [3.0, 0.0]]))
+      >>> sign, wnp.exp(logdet).round(3)
+      (Array(-1., dtype=float32), Array(6., dtype=float32))
     """
     if method not in (None, "lu", "qr"):
         raise AttributeValueError(
@@ -166,6 +176,10 @@ def solve(a, b):
       Array `[..., n]` or `[..., n, k]`; NaN or infinite for singular matrices.
 
     Raises ShapeError for operands of other shapes.
+
+    Examples:
+      >>> wnp.linalg.solve(wnp.array([[2.0, 1.0], [0.0, 4.0]]), wnp.array([4.0, 8.0])).round(3)
+      Array([1., 2.], dtype=float32)
     """
     require_matrices("solve", a, square=True)
     a_shape, b_shape = shape_of(a), shape_of(b)
@@ -214,7 +228,13 @@ def _inverse_permutation(order):
 
 @composite
 def inv(a):
-    """Inverses of square matrices `[..., n, n]`; NaN or infinite for singular ones."""
+    """Inverses of square matrices `[..., n, n]`; NaN or infinite for singular ones.
+
+    Examples:
+      >>> wnp.linalg.inv(wnp.array([[2.0, 1.0], [1.0, 1.0]])).round(3)
+      Array([[ 1., -1.],
+             [-1.,  2.]], dtype=float32)
+    """
     require_matrices("inv", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
     return _solve(a, eye(shape_of(a)[-1], dtype=dtype_of(a)))
@@ -232,6 +252,11 @@ def tensorinv(a, ind=2):
 
     Raises ShapeError unless both groups of axes have as many elements, AttributeValueError (a
     ValueError) for an `ind` less than 1.
+
+    Examples:
+      >>> a = wnp.eye(6).reshape(2, 3, 6)
+      >>> wnp.linalg.tensorinv(a).shape
+      (6, 2, 3)
     """
     ind, shape = static_int(ind, "tensorinv", "ind"), shape_of(a)
     if ind < 1:
@@ -261,6 +286,12 @@ def tensorsolve(a, b, axes=None):
 
     Returns:
       Array with the axes of `a` after those of `b`.
+
+    Examples:
+      >>> a = 2.0 * wnp.eye(6).reshape(2, 3, 2, 3)
+      >>> wnp.linalg.tensorsolve(a, wnp.ones((2, 3))).round(3)
+      Array([[0.5, 0.5, 0.5],
+             [0.5, 0.5, 0.5]], dtype=float32)
     """
     axes = () if axes is None else normalize_axes(axes, ndim_of(a), "tensorsolve")
     return _tensorsolve(a, b, axes=axes)
@@ -295,6 +326,12 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
       and the singular values of `a`.
 
     Raises ShapeError for operands of other shapes.
+
+    Examples:
+      >>> a = wnp.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+      >>> x, residuals, rank, s = wnp.linalg.lstsq(a, wnp.array([1.0, 3.0, 5.0]))
+      >>> x.round(3)
+      Array([2., 1.], dtype=float32)
     """
     if ndim_of(a) != 2 or ndim_of(b) not in (1, 2) or shape_of(a)[0] != shape_of(b)[0]:
         raise ShapeError(
@@ -351,6 +388,11 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
 
     Returns:
       Array `[..., n, m]`.
+
+    Examples:
+      >>> wnp.linalg.pinv(wnp.ones((2, 2))).round(3)
+      Array([[0.25, 0.25],
+             [0.25, 0.25]], dtype=float32)
     """
     return _pinv(a, _tolerance("pinv", rtol, rcond, "rcond"), hermitian=bool(hermitian))
 
@@ -414,6 +456,10 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
 
     Raises AttributeValueError (a ValueError) for `rtol` together with `tol`, ShapeError for
     matrices without elements unless `rtol` or `tol` is given.
+
+    Examples:
+      >>> wnp.linalg.matrix_rank(wnp.array([[1.0, 2.0], [2.0, 4.0]]))
+      Array(1, dtype=int32)
     """
     if rtol is not None and tol is not None:
         raise AttributeValueError("[matrix_rank] expected rtol or tol; got both")
@@ -445,6 +491,11 @@ def matrix_power(a, n):
     Args:
       a: array `[..., m, m]`.
       n: an integer.
+
+    Examples:
+      >>> wnp.linalg.matrix_power(wnp.array([[1, 1], [1, 0]]), 10)
+      Array([[89, 55],
+             [55, 34]], dtype=int32)
     """
     return _matrix_power(a, n=static_int(n, "matrix_power", "n"))
 
@@ -474,6 +525,10 @@ def multi_dot(arrays, *, precision=None):
 
     Raises AttributeValueError (a ValueError) for fewer than two arrays, ShapeError for sizes that
     do not fit together.
+
+    Examples:
+      >>> wnp.linalg.multi_dot([wnp.ones((2, 50)), wnp.ones((50, 60)), wnp.ones((60, 3))]).shape
+      (2, 3)
     """
     arrays = tuple(arrays)
     shapes = [shape_of(x) for x in arrays]

@@ -42,6 +42,11 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
         in front.
       shape: the sizes.
       dtype: that of the indices, the default integer for None.
+
+    Examples:
+      >>> wnp.fromfunction(lambda row, column: 10 * row + column, (2, 3), dtype="int32")
+      Array([[ 0,  1,  2],
+             [10, 11, 12]], dtype=int32)
     """
     check_callable(function, "fromfunction")
     shape = static_shape(shape, "fromfunction")
@@ -66,6 +71,11 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
     Returns:
       The function. It raises ShapeError for arguments that do not fit the signature, and
       AttributeValueError for None in place of an argument of the signature.
+
+    Examples:
+      >>> spread = wnp.vectorize(lambda x: x.max() - x.min(), signature="(n)->()")
+      >>> spread(wnp.array([[1, 5, 3], [7, 7, 7]]))
+      Array([4, 0], dtype=int32)
     """
     check_callable(pyfunc, "vectorize")
     excluded = frozenset(excluded)
@@ -194,6 +204,11 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
       axis: the axis.
       arr: array.
       args, kwargs: further arguments of `func1d`.
+
+    Examples:
+      >>> wnp.apply_along_axis(lambda x: x / x.sum(), 1, wnp.array([[1.0, 3.0], [2.0, 2.0]]))
+      Array([[0.25, 0.75],
+             [0.5 , 0.5 ]], dtype=float32)
     """
     ndim = ndim_of(arr)
     axis = normalize_axis(axis, ndim, "apply_along_axis")
@@ -220,6 +235,10 @@ def apply_over_axes(func, a, axes):
       axes: the axes.
 
     Raises ShapeError for results of `func` with another number of axes.
+
+    Examples:
+      >>> wnp.apply_over_axes(wnp.sum, wnp.array([[1, 2], [3, 4]]), (0, 1))
+      Array([[10]], dtype=int32)
     """
     ndim = ndim_of(a)
     for axis in axes:
