@@ -26,8 +26,8 @@ DTYPES = {
     "i64": np.dtype(np.int64), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "c64": np.dtype(np.complex64),
 }  # fmt: skip
-# Sums are taken in another order, or a power is rounded otherwise (test_exact_arithmetic says by how
-# much).
+# Sums are taken in another order, or a power is rounded otherwise: test_exact_arithmetic says by
+# how much.
 ROUNDS = {"scan_products", "pow_half"}
 # Programs that are no elementwise identities: in the dtypes of their text only.
 BY_OP = {name: op for op, name, _ in compiler.rewrites()}
