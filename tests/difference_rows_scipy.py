@@ -116,6 +116,15 @@ ROWS = [
         right=-_INF,
     ),
     Difference(
+        name="vonmises_of_no_concentration",
+        subject="Distributions",
+        says="`vonmises.pdf(x, 0)` is 1 / (2 pi), as on the whole circle",
+        jax="NaN",
+        run=lambda m, jnp: m.scipy.stats.vonmises.pdf(jnp.array([0.0, 1.0]), 0.0),
+        right=[0.15915494309189535] * 2,
+        tolerance=1e-6,
+    ),
+    Difference(
         name="chi2_at_zero",
         subject="Distributions",
         says="`chi2.pdf(0, 2)` is 0.5",

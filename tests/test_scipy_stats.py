@@ -334,6 +334,15 @@ def test_densities_of_parameters_that_are_none_are_nan_in_optimised_code(run_pyt
     assert run_python(code, XLA_FLAGS="").strip() == "[True, True, True]"
 
 
+def test_quantiles_are_as_exact_as_the_widest_argument():
+    with weft.enable_x64(True):
+        for f, sign in ((stats.norm.ppf, 1), (stats.norm.isf, -1)):
+            q = np.float32(0.3)  # scipy.special.ndtri of it
+            got = f(q, np.float64(1.1), np.float64(2.3))
+            want = 1.1 - sign * 2.3 * 0.5244004784222137
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_nan_arguments_give_nan():
     """Each argument in turn, beside arguments inside and outside of the support."""
     outside = np.array([-3.0, 50.0, np.inf, -np.inf, 0.0])

@@ -116,6 +116,7 @@ def ppf(q, loc=0, scale=1):
       >>> weft.scipy.stats.norm.ppf(wnp.array([0.5, 0.975])).round(3)
       Array([0.  , 1.96], dtype=float32)
     """
+    q, loc, scale = reals("norm.ppf", q, loc, scale)
     return special.ndtri(q) * scale + loc
 
 
@@ -127,6 +128,7 @@ def isf(q, loc=0, scale=1):
       >>> weft.scipy.stats.norm.isf(wnp.array([0.5, 0.975])).round(3)
       Array([ 0.  , -1.96], dtype=float32)
     """
+    q, loc, scale = reals("norm.isf", q, loc, scale)
     return loc - special.ndtri(q) * scale
 
 

@@ -22,7 +22,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def _log_density(function, x, kappa):
     """The logarithm of the density, and for which parameters it is one."""
     x, kappa = reals(f"vonmises.{function}", x, kappa)
-    return kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa)), kappa > 0
+    return kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa)), kappa >= 0
 
 
 @composite(broadcasts=True)
