@@ -6,7 +6,7 @@ floating-point dtype.
 
 import math
 
-from weft import numpy as jnp
+from weft import _core, numpy as jnp
 from weft._arguments import weak_as
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
@@ -116,7 +116,7 @@ def ppf(q, loc=0, scale=1):
       >>> weft.scipy.stats.norm.ppf(wnp.array([0.5, 0.975])).round(3)
       Array([0.  , 1.96], dtype=float32)
     """
-    q, loc, scale = reals("norm.ppf", q, loc, scale)
+    q, loc, scale = _core.promote_dtypes(q, loc, scale)
     return special.ndtri(q) * scale + loc
 
 
@@ -128,7 +128,7 @@ def isf(q, loc=0, scale=1):
       >>> weft.scipy.stats.norm.isf(wnp.array([0.5, 0.975])).round(3)
       Array([ 0.  , -1.96], dtype=float32)
     """
-    q, loc, scale = reals("norm.isf", q, loc, scale)
+    q, loc, scale = _core.promote_dtypes(q, loc, scale)
     return loc - special.ndtri(q) * scale
 
 
