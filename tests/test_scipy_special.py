@@ -427,3 +427,15 @@ def test_lists():
         np.testing.assert_array_equal(got, expected)
     with pytest.raises(TypeError):
         special.erf([1.0, 1.0])
+
+
+def test_slopes_of_gauss_s_function_where_it_is_a_power():
+    """By mpmath, at c == a and c == b."""
+    cases = {
+        (1.5, 0.7, 1.5, 0.5): [0.5837510207508619, 1.1260209168747677, -0.5837510207508619],
+        (0.7, 1.5, 1.5, 0.95): [24.390684871667037, 16.39341241839651, -16.39341241839651],
+    }
+    with weft.enable_x64(True):
+        for point, want in cases.items():
+            got = weft.grad(special.hyp2f1, (0, 1, 2))(*point)
+            np.testing.assert_allclose(got, want, rtol=1e-12)

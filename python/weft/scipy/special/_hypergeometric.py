@@ -175,7 +175,9 @@ def _hyp2f1_value(a, b, c, x):
     power = (power_a | power_b) & (pole | ~polynomial)
     # A polynomial ends before the pole, or has none of its own; 15.2.4
     infinite = pole & ~power & ~((ends[0] & (a > c)) | (ends[1] & (b > c)))
-    special = polynomial | power | infinite | (x >= 1)
+    # Powers have slopes by all arguments, which the series knows.
+    regular = power & ~pole & (x < 1)
+    special = polynomial | (power & ~regular) | infinite | (x >= 1)
     # Pfaff's transformation, 15.8.1, for x < 0: (1 - x) ** -a F(a, c - b; c; x / (x - 1))
     negative = (x < 0) & ~special
     scale = jnp.where(negative, jnp.exp(-a * jnp.log1p(jnp.where(negative, -x, 0))), 1)
@@ -183,7 +185,7 @@ def _hyp2f1_value(a, b, c, x):
     z = jnp.where(negative, x / (x - 1), x)
     rest = jnp.where(negative, 1 / (1 - x), 1 - x)
     d = c - a - second
-    close = (z > 0.9) & ~special & ~_is_pole(second)
+    close = (z > 0.9) & ~special & ~power & ~_is_pole(second)
     # Euler's transformation, 15.8.1, where c - a - b < 0 is to be an integer that is not negative.
     whole = d == jnp.round(d)
     turned = close & whole & (d < 0)
@@ -205,7 +207,7 @@ def _hyp2f1_value(a, b, c, x):
         rest,
     )
     # Else the series; of polynomials at any x.
-    inside = ~close & (~special | polynomial) & ~power & ~infinite
+    inside = ~close & (~special | polynomial) & (~power | regular) & ~infinite
     series = _gauss_series(
         jnp.where(inside, a, 0),
         jnp.where(inside, second, 1),
@@ -218,7 +220,9 @@ def _hyp2f1_value(a, b, c, x):
     value = jnp.where(infinite | ((x > 1) & ~polynomial), math.inf, value)
     exponent = jnp.where(power_a, -a, -b)
     power &= (x <= 1) | (exponent == jnp.round(exponent))
-    return jnp.where(power, jnp.power(1 - x, exponent), value)
+    exact = jnp.power(1 - x, exponent)
+    of_series = lax.stop_gradient(exact - value) + value
+    return jnp.where(power, jnp.where(regular, of_series, exact), value)
 
 
 _hyp2f1 = _with_partial_derivatives(
