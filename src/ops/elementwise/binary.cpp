@@ -336,9 +336,9 @@ void emit_pow(EmitCtx& c) {
   c.set_out(0, power);
 }
 
-// x ** (k + 1/2) for k of -3 to 2, by a root and products or quotients: a sixth of the time. XLA does
-// x ** 0.5 itself. From each factor to the next the magnitude moves away from 1, so none overflows
-// before the result does. The error is at most 2.5 units in the last place.
+// x ** (k + 1/2) for k of -3 to 2, by a root and products or quotients: a sixth of the time. XLA
+// does x ** 0.5 itself. From each factor to the next the magnitude moves away from 1, so none
+// overflows before the result does. The error is at most 2.5 units in the last place.
 Vals power_of_root(SimplifyCtx& c) {
   std::optional<Literal> exponent = c.splat(c.x(1));
   Val x = c.x(0);
