@@ -397,8 +397,8 @@ def _text_on_devices(graph, given, wanted, name, platforms):
     run.__name__ = name.removeprefix("jit_")
     ins, outs = ([None if p is None else sharding_of(p) for p in side] for side in (given, wanted))
     arguments = [ShapeDtypeStruct(*t) for t in graph.in_types]
-    placed = {"in_shardings": tuple(ins), "out_shardings": tuple(outs)}
-    core = jit(run, keep_unused=True, **placed).trace(*arguments)._program.core
+    jitted = jit(run, keep_unused=True, in_shardings=tuple(ins), out_shardings=tuple(outs))
+    core = jitted.trace(*arguments)._program.core
     names = [f"result[{i}]" for i in range(len(outs))]
     return core.stablehlo(core.places(), False, names, "")
 

@@ -17,7 +17,7 @@ def _cumulative(op, summary, dtypes, example):
 
     Raises AxisError (a ValueError) for an axis out of bounds, DTypeError for bools.
 
-    {example_section(*example, "    ")}
+    {example_section(*example, indent="    ")}
     """
 
     def function(operand, axis=0, reverse=False):

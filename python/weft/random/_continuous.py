@@ -269,7 +269,7 @@ def _standard(name, summary, low, transform, example):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
-    {example_section(*example, "    ")}
+    {example_section(*example, indent="    ")}
     """
     return function
 

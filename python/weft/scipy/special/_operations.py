@@ -23,7 +23,7 @@ def _operation(op, name, summary, parameters=("x",), *, example):
         summary=summary,
         args=text,
         shape=f" and of the shape of `{args}`" if one else "",
-        example=example_section(*example, "    "),
+        example=example_section(*example, indent="    "),
     )
     return _core.elementwise(op, "inexact", name, doc, "weft.scipy.special", None, parameters)
 

@@ -34,8 +34,8 @@ def logpmf(k, n, p, loc=0):
     given, y = y, jnp.where(inside, y, 0)
     rest = n - y
     large = (y >= LEAST) & (rest >= LEAST)
-    counts = (jnp.where(large, each, LEAST) for each in (y, rest))
-    many = log_binomial(*counts, jnp.where(large, p, 0.5))
+    first, second = (jnp.where(large, each, LEAST) for each in (y, rest))
+    many = log_binomial(first, second, jnp.where(large, p, 0.5))
     choices = -jnp.log1p(n) - special.betaln(rest + 1, y + 1)
     chance = jnp.where(large, 0.5, p)
     few = choices + special.xlogy(y, chance) + special.xlog1py(rest, -chance)

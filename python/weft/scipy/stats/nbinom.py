@@ -33,8 +33,8 @@ def logpmf(k, n, p, loc=0):
     outside = y < 0
     y = jnp.where(outside, 0, y)
     large = (y >= LEAST) & (n >= LEAST)
-    counts = (jnp.where(large, each, LEAST) for each in (n, y))
-    many = log_binomial(*counts, jnp.where(large, p, 0.5)) - jnp.log1p(y / n)
+    first, second = (jnp.where(large, each, LEAST) for each in (n, y))
+    many = log_binomial(first, second, jnp.where(large, p, 0.5)) - jnp.log1p(y / n)
     choices = -jnp.log(n + y) - special.betaln(n, y + 1)
     chance = jnp.where(large, 0.5, p)
     few = choices + special.xlogy(n, chance) + special.xlog1py(y, -chance)
