@@ -429,13 +429,20 @@ def test_lists():
         special.erf([1.0, 1.0])
 
 
-def test_slopes_of_gauss_s_function_where_it_is_a_power():
-    """By mpmath, at c == a and c == b."""
+def test_slopes_of_hypergeometric_functions_where_a_sum_ends():
+    """Powers (c == a, c == b) and polynomials have slopes by the parameters; by mpmath."""
     cases = {
         (1.5, 0.7, 1.5, 0.5): [0.5837510207508619, 1.1260209168747677, -0.5837510207508619],
         (0.7, 1.5, 1.5, 0.95): [24.390684871667037, 16.39341241839651, -16.39341241839651],
+        (1.5, 0.7, 0.7, -0.9): [-0.24507881603099327, -0.6210554782097976, 0.6210554782097976],
+        (-2.0, 0.7, 1.5, 0.5): [0.12581427347817936, -0.5066666666666667, 0.22648888888888888],
+        (1.3, 0.0, 2.5, 0.8): [0, 0.6140495377181592, 0],
+        (0.0, 1.5, 2.0): [2.1637655915391, 0],
+        (-2.0, 0.7, 0.5): [0.4125854244069247, 1.617117435209378],
+        (1.5, 1.5, -3.0): [-0.22224095523880172, 0.22224095523880172],
     }
     with weft.enable_x64(True):
         for point, want in cases.items():
-            got = weft.grad(special.hyp2f1, (0, 1, 2))(*point)
-            np.testing.assert_allclose(got, want, rtol=1e-12)
+            f = special.hyp2f1 if len(point) == 4 else special.hyp1f1
+            got = weft.grad(f, tuple(range(len(want))))(*point)
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)

@@ -15,22 +15,30 @@ from weft.scipy.special._evaluate import computed, epsilon, is_double, listed, r
 from weft.scipy.special._gamma import _gammasgn, _is_pole
 
 
-def _series(ratio, like, limit):
-    """1 + r(0) + r(0) r(1) + ... until all sums stand still; `ratio(k)` is r(k)."""
+def _series(ratio, like, limit, slopes):
+    """1 + r(0) + r(0) r(1) + ... until all sums stand still; `ratio(k)` is r(k).
+
+    Where `slopes` holds, a factor of 0 does not end a sum: its slope by a parameter is one more
+    sum, of the other factors.
+    """
     small = 0.01 * epsilon(like)
 
     def going(carry):
-        k, term, total = carry
-        return (k < limit) & jnp.any(jnp.abs(term) > small * jnp.abs(total))
+        k, _, size, total = carry
+        return (k < limit) & jnp.any(size > small * jnp.abs(total))
 
     def add(carry):
-        k, term, total = carry
+        k, term, size, total = carry
+        factor = ratio(k.astype(like.dtype))
         # What has ended stays so, also where a factor of a later term is infinite.
-        term = jnp.where(term == 0, 0, term * ratio(k.astype(like.dtype)))
-        return k + 1, term, total + term
+        ended = (term == 0) & ~slopes
+        term = jnp.where(ended, 0, term * jnp.where(ended, 0, factor))
+        size = jnp.where(slopes & (factor == 0), size, size * jnp.abs(factor))
+        size = jnp.where(slopes, size, jnp.abs(term))
+        return k + 1, term, lax.stop_gradient(size), total + term
 
     one = jnp.ones_like(like)
-    return control.while_loop(going, add, (jnp.asarray(0), one, one))[2]
+    return control.while_loop(going, add, (jnp.asarray(0), one, one, one))[3]
 
 
 def _log_gamma(x):
@@ -54,7 +62,7 @@ def _gammas(above, below, exponent: Any = 0):
     return jnp.where(zero, 0, sign * jnp.exp(jnp.where(zero, 0, exponent)))
 
 
-def _hyp1f1_value(a, b, x):
+def _hyp1f1_value(a, b, x, slopes):
     # Kummer's transformation, 13.2.39: exp(x) M(b - a, b, -x)
     negative = x < 0
     size = jnp.abs(x)
@@ -62,7 +70,8 @@ def _hyp1f1_value(a, b, x):
     bound = 100 if is_double(x) else 40
     far = (size > bound) & (2 * jnp.abs((1 - a) * (b - a)) < size)
     near = jnp.where(far, 0, size)
-    series = _series(lambda k: (a + k) / ((b + k) * (k + 1)) * near, x, 2000)
+    slopes &= ~_is_pole(b)
+    series = _series(lambda k: (a + k) / ((b + k) * (k + 1)) * near, x, 2000, slopes)
     series = jnp.where(negative, jnp.exp(-near) * series, series)
     # The asymptotic expansion, 13.7.1
     inverse = 1 / jnp.where(far, size, 1e6)
@@ -77,9 +86,10 @@ def _with_partial_derivatives(value, by_argument):
     """`value` of parameters and an argument, with derivatives.
 
     That with respect to the argument is `by_argument`; those with respect to parameters are taken
-    of the formulas, each with a tangent of 1, so that loops need not run backwards.
+    of the formulas, each with a tangent of 1, so that loops need not run backwards. `slopes` tells
+    `value` of these.
     """
-    function = custom_jvp(value)
+    function = custom_jvp(lambda *primals: value(*primals, slopes=False))
 
     def rule(primals, tangents):
         total = 0
@@ -89,7 +99,7 @@ def _with_partial_derivatives(value, by_argument):
             if i == len(primals) - 1:
                 slope = by_argument(*primals)
             else:
-                of_one = lambda p, i=i: value(*primals[:i], p, *primals[i + 1 :])
+                of_one = lambda p, i=i: value(*primals[:i], p, *primals[i + 1 :], slopes=True)
                 slope = jvp(of_one, (primals[i],), (jnp.ones_like(primals[i]),))[1]
             total = total + slope * tangent
         return function(*primals), total
@@ -121,17 +131,18 @@ def hyp1f1(a, b, x):
     return computed(_hyp1f1, *reals("hyp1f1", *listed(a, b, x)))
 
 
-def _gauss_series(a, b, c, x):
+def _gauss_series(a, b, c, x, slopes):
     """15.2.1; up to a common factor of (a)_k and (c)_k or so, terms vanish for good at a pole."""
-    return _series(lambda k: (a + k) * (b + k) / ((c + k) * (k + 1)) * x, x, 3000)
+    slopes &= (jnp.abs(x) < 1) & ~_is_pole(c)
+    return _series(lambda k: (a + k) * (b + k) / ((c + k) * (k + 1)) * x, x, 3000, slopes)
 
 
-def _near_one(a, b, c, rest):
+def _near_one(a, b, c, rest, slopes):
     """2F1(a, b; c; 1 - rest) for a small rest and c - a - b not an integer; 15.8.4."""
     d = c - a - b
-    first = _gammas((c, d), (c - a, c - b)) * _gauss_series(a, b, 1 - d, rest)
+    first = _gammas((c, d), (c - a, c - b)) * _gauss_series(a, b, 1 - d, rest, slopes)
     scale = _gammas((c, -d), (a, b), d * jnp.log(rest))
-    return first + scale * _gauss_series(c - a, c - b, 1 + d, rest)
+    return first + scale * _gauss_series(c - a, c - b, 1 + d, rest, slopes)
 
 
 def _near_one_logarithmic(a, b, m, rest):
@@ -167,7 +178,7 @@ def _near_one_logarithmic(a, b, m, rest):
     return first - sign * _gammas((c,), (a, b, m + 1), m * log) * tails
 
 
-def _hyp2f1_value(a, b, c, x):
+def _hyp2f1_value(a, b, c, x, slopes):
     ends = (_is_pole(a), _is_pole(b))
     polynomial = ends[0] | ends[1]
     power_a, power_b = (c == b), (c == a)  # (1 - x) ** -a, (1 - x) ** -b; 15.4.6
@@ -205,6 +216,7 @@ def _hyp2f1_value(a, b, c, x):
         jnp.where(smooth, second, 0.25),
         jnp.where(smooth, c, 1),
         rest,
+        slopes,
     )
     # Else the series; of polynomials at any x.
     inside = ~close & (~special | polynomial) & (~power | regular) & ~infinite
@@ -213,6 +225,7 @@ def _hyp2f1_value(a, b, c, x):
         jnp.where(inside, second, 1),
         jnp.where(inside, c, 1),
         jnp.where(inside, z, 0),
+        slopes,
     )
     value = jnp.where(close, jnp.where(whole, turn * by_log, by_powers), series) * scale
     at_one = jnp.where(d > 0, _gammas((c, jnp.where(d > 0, d, 1)), (c - a, c - b)), math.inf)
