@@ -2,6 +2,7 @@
 
 import importlib.util
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -139,13 +140,13 @@ def test_docstrings_become_descriptions():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_SPHINX, reason="the extra `docs` is not installed")
-def test_the_site_builds_without_warnings(tmp_path, capfd):
-    status = runpy.run_path(str(ROOT / "tools" / "site"), run_name="site")["build"](
-        tmp_path / "site"
-    )
-    assert status == 0, capfd.readouterr().err
+def test_the_site_builds_without_warnings(tmp_path):
+    # In a process of its own: what its packages warn Python of is theirs.
+    command = [sys.executable, str(ROOT / "tools" / "site"), str(tmp_path / "site")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     # Search in the site finds names, and code in prose leads to them.
     index = (tmp_path / "site" / "searchindex.js").read_text()
     assert "searchsorted" in index
-    page = (tmp_path / "site" / "control-flow.html").read_text()
-    assert 'href="reference/lax-control-flow.html#weft.lax.scan"' in page
+    page = (tmp_path / "site" / "coming-from-numpy.html").read_text()
+    assert 'href="reference/lax-control-flow.html#weft.lax.cond"' in page
