@@ -46,11 +46,11 @@ def with_sharding_constraint(x, shardings):
             return _core.bind("sharding_constraint", value, sharding=placement)
         if value.committed:
             placement = _on_devices(placement, value._placement.mesh)
-        if value.committed and value._placement.mesh.devices != placement.mesh.devices:
-            raise DeviceMismatchError(
-                "with_sharding_constraint expected the devices that the array is committed to, of "
-                f"{value._placement}; got {placement}\n  weft.device_put moves it."
-            )
+            if value._placement.mesh.devices != placement.mesh.devices:
+                raise DeviceMismatchError(
+                    "with_sharding_constraint expected the devices that the array is committed to, "
+                    f"of {value._placement}; got {placement}\n  weft.device_put moves it."
+                )
         return _core.commit(value, placement)
 
     return map_placed(put, x, shardings)

@@ -71,25 +71,26 @@ Moved moved_down(Val x, double top) {
 }
 
 // DLMF 5.11.1, for x >= kLarge.
-Val lgamma_of_large(bool is_wide, Val x) {
+Val lgamma_of_large(Val x, Val log_x) {
   static constexpr double kSeries[] = {1. / 12,   -1. / 360,      1. / 1260, -1. / 1680,
                                        1. / 1188, -691. / 360360, 1. / 156};
   constexpr double kHalfLog2Pi = 0.91893853320467274178;
   Val inverse = 1.0 / x;
   Val rest = inverse * polynomial(square(inverse), kSeries) + (kHalfLog2Pi - 0.5);
-  return (x - 0.5) * (log_of(is_wide, x) - 1.0) + rest;
+  return (x - 0.5) * (log_x - 1.0) + rest;
 }
 
 // For x >= 0, by the polynomial after steps up or down.
 Val lgamma_of_positive(bool is_wide, Val x) {
-  Val near_zero = below(x, 0.5), near_one = below(x, 1.5);
-  Moved moved = moved_down(select(below(x, kLarge), x, scalar_like(x, 2)), 3);
+  Val near_zero = below(x, 0.5), near_one = below(x, 1.5), is_near = below(x, kLarge);
+  Moved moved = moved_down(select(is_near, x, scalar_like(x, 2)), 3);
   Val w = select(near_zero, x, select(near_one, x - 1.0, moved.x - 2.0));
   Val product = select(near_zero, x * (1.0 + x), select(near_one, x, moved.product));
-  Val log_product = log_of(is_wide, product);
+  // Each element needs the logarithm of one form.
+  Val log_one = log_of(is_wide, select(is_near, product, x));
   Val near = w * polynomial(w - 0.25, kLgamma);
-  near = near + select(near_one, -log_product, log_product);
-  return select(below(x, kLarge), near, lgamma_of_large(is_wide, x));
+  near = near + select(near_one, -log_one, log_one);
+  return select(is_near, near, lgamma_of_large(x, log_one));
 }
 
 // Negative numbers by reflection, DLMF 5.5.3; infinite at poles.
