@@ -2,16 +2,17 @@
 
 #include <utility>
 
+#include "weft/text.h"
+
 namespace weft {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '_'; }
 
 // "tensor<4x8xf32>" -> "f32"
 std::string_view element_of(std::string_view type) {
   size_t begin = type.find('<') + 1;
-  while (begin < type.size() && type[begin] >= '0' && type[begin] <= '9') {
+  while (begin < type.size() && is_digit(type[begin])) {
     size_t x = type.find('x', begin);
     if (x == std::string_view::npos) break;
     begin = x + 1;

@@ -5,6 +5,7 @@
 
 #include "emit/writer.h"
 #include "ops/def/function.h"
+#include "weft/text.h"
 #include "weft/transforms.h"
 
 namespace weft {
@@ -22,7 +23,7 @@ std::string called_name(const Op& op) {
 bool is_bare_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 bool is_bare_identifier(std::string_view s) {
-  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) return false;
+  if (s.empty() || is_digit(s[0])) return false;
   for (char c : s)
     if (!is_bare_char(c)) return false;
   return true;
@@ -33,7 +34,7 @@ std::string make_identifier(std::string_view s) {
   std::string out(s);
   for (char& c : out)
     if (!is_bare_char(c)) c = '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out.insert(0, 1, '_');
+  if (out.empty() || is_digit(out[0])) out.insert(0, 1, '_');
   return out;
 }
 

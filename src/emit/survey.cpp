@@ -5,6 +5,7 @@
 #include <array>
 
 #include "weft/hash.h"
+#include "weft/text.h"
 
 namespace weft {
 namespace {
@@ -35,8 +36,6 @@ template <size_t N>
 bool is_among(std::string_view x, const std::array<std::string_view, N>& names) {
   return std::find(names.begin(), names.end(), x) != names.end();
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_of_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "ops/def/walk.h"
+#include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "weft/passes.h"
 
@@ -26,7 +27,6 @@ void add_to(Tally& sum, const Tally& x) {
   add_to(sum.cost, x.cost);
 }
 
-double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
 double bytes_of(std::span<const TypeRef> types) {
   double bytes = 0;
   for (TypeRef type : types) bytes += bytes_of(type);

@@ -31,7 +31,6 @@ constexpr size_t kMaxCone = 256;  // ops that are looked at to say what a value 
 // Of an element that is broadcast: XLA makes what is dear once if it is read more often than that.
 constexpr double kMaxRepeats = 16;
 
-double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
 double elements(TypeRef type) { return std::max(1.0, static_cast<double>(type->num_elements())); }
 
 // The values of a graph that are constant, and those that are kept.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/def/walk.h"
+#include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "weft/registry.h"
 
@@ -147,8 +148,6 @@ GraphRef FuseRun::run(const GraphRef& graph) {
   });
   return changed ? finish_copy(*graph, b, map, inputs) : graph;
 }
-
-double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
 
 GraphRef fuse(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   if (!RewriteFilter(options).allows(kFusion)) return graph;

@@ -40,7 +40,7 @@ constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
 constexpr int kMaxChain = 2500;
 // Calls and loops in each other of a program with kernels: these add some, and emission refuses
 // more than kMaxEmittedDepth.
-constexpr uint32_t kMaxDepth = 64;
+constexpr uint32_t kMaxNesting = 64;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // What a kernel outside of loops is to save at least: about what its arguments take.
@@ -386,7 +386,7 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
 }  // namespace
 
 Kernels choose_kernels(const GraphRef& graph, KernelChoice choice) {
-  if (graph->depth() > kMaxDepth) return {.graph = graph};
+  if (graph->depth() > kMaxNesting) return {.graph = graph};
   return KernelChooser(choice).run(graph);
 }
 

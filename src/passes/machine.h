@@ -5,6 +5,12 @@
 
 #include "weft/op_def.h"
 
+namespace weft {
+
+inline double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
+
+}  // namespace weft
+
 namespace weft::machine {
 
 // An operation on two numbers in a loop over arrays; a function such as exp of many numbers, of as

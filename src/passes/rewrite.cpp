@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 // Rewrites that follow from each other are few; more of them undo each other.
-constexpr int kMaxDepth = 128;
+constexpr int kMaxChained = 128;
 
 const std::string kFold = "fold";
 const std::string kCse = "cse";
@@ -194,9 +194,9 @@ class RewriteBuilder final : public Builder {
   // The results that a rewrite gives in place of the op's, if it matches.
   std::optional<Values> apply(const Rewrite& rewrite, SimplifyCtx& ctx) {
     if (!run_.filter().allows(rewrite)) return std::nullopt;
-    if (++depth_ > kMaxDepth) {
+    if (++depth_ > kMaxChained) {
       fail(ErrorKind::kInternal, "[", ctx.op.name, "] rewrite ", rewrite.name, " (", rewrite.rule,
-           ") is the last of ", kMaxDepth, " that follow from each other: some undo others");
+           ") is the last of ", kMaxChained, " that follow from each other: some undo others");
     }
     uint32_t num_ops = dest_.num_ops();
     Vals vals = rewrite.apply(ctx);

@@ -23,7 +23,7 @@ namespace {
 
 // New arrays take at most this many times the bytes of xs and ys, so that a loop which sums up what
 // it never stores does not begin to store it.
-constexpr int64_t kMaxGrowth = 4;
+constexpr int64_t kMaxProductGrowth = 4;
 
 // Whether the sum of its results is its result for the sum of its operands.
 bool is_linear_map(const Op& op) {
@@ -40,7 +40,7 @@ class ProductMover {
     varies_ = dependent_values(body_, changes);
     is_stacked_.resize(body_.num_values());
     auto note_stacked = [&](Value v) {
-      budget_ += kMaxGrowth * bytes(v);
+      budget_ += kMaxProductGrowth * bytes(v);
       if (!v.is_literal()) is_stacked_[v.id] = true;
     };
     for (uint32_t i = first_xs(); i < body_.num_inputs(); ++i) note_stacked(body_.input(i));

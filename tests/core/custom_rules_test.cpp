@@ -70,7 +70,7 @@ GraphRef call_with_rule(std::string_view op_name, std::string_view callee, Objec
   return b.finish(b.add(op, args, attrs));
 }
 
-struct Numbers final : HeldValue {
+struct HeldNumbers final : HeldValue {
   TypeRef type() const override { return f32x3(); }
   std::string bytes() const override { return std::string(12, '\0'); }
   uint64_t hash() const override { return 7; }
@@ -153,7 +153,7 @@ TEST(a_rule_that_was_lost_is_named) {
 }
 
 TEST(held_values_become_inputs_through_calls) {
-  ObjectRef held = std::make_shared<Numbers>(), other = std::make_shared<Numbers>();
+  ObjectRef held = std::make_shared<HeldNumbers>(), other = std::make_shared<HeldNumbers>();
   GraphBuilder inner;
   Value x = inner.input(f32x3());
   Value sum = inner.add(registry().get("add"), Values{x, constant(inner, held)}, nullptr)[0];

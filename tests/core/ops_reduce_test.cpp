@@ -9,11 +9,6 @@ namespace {
 
 using Lists = std::vector<Dims>;
 
-std::string simplified(std::string_view text) {
-  std::string passes[] = {"simplify", "dce"};
-  return print(*run_passes(parse(text), passes));
-}
-
 }  // namespace
 
 TEST(reduction_errors) {

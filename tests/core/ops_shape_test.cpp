@@ -10,11 +10,6 @@ namespace {
 using Lists = std::vector<Dims>;
 constexpr int64_t kZero = 0, kOne = 1;
 
-std::string simplified(std::string_view text) {
-  std::string passes[] = {"simplify", "dce"};
-  return print(*run_passes(parse(text), passes));
-}
-
 }  // namespace
 
 TEST(reshape_errors) {

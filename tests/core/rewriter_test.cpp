@@ -72,7 +72,7 @@ OpDef plus_op() {
   d.adds = true;
   return d;
 }
-const OpDef kProduct = product_op(), kSummed = summed_op(), kPlus = plus_op();
+const OpDef kProductOp = product_op(), kSummed = summed_op(), kPlus = plus_op();
 
 // One constant, one carry, one array: carry + f(slice), and the slice times the constant.
 GraphRef loop_with(const OpDef& loop, const OpDef& product, const OpDef& summed) {
@@ -158,7 +158,7 @@ TEST(loops_and_products_are_known_by_what_they_declare) {
   const OpDef loop = loop_op();
   std::vector<PassStats> stats;
   std::vector<std::string> pass{"scan_products"};
-  GraphRef graph = loop_with(loop, kProduct, kSummed);
+  GraphRef graph = loop_with(loop, kProductOp, kSummed);
   GraphRef moved = run_passes(graph, pass, {}, &stats);
   verify(*moved);
   CHECK(names(*moved) == (std::vector<std::string>{"weighed", "each_slice", "reduce_sum", "plus"}));
@@ -175,6 +175,6 @@ TEST(loops_and_products_are_known_by_what_they_declare) {
   CHECK(run_passes(other, pass) == other);
   OpDef no_loop = loop;
   no_loop.loop = {};
-  GraphRef no_loop_graph = loop_with(no_loop, kProduct, kSummed);
+  GraphRef no_loop_graph = loop_with(no_loop, kProductOp, kSummed);
   CHECK(run_passes(no_loop_graph, pass) == no_loop_graph);
 }

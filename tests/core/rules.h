@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/weft.h"
@@ -26,6 +27,12 @@ struct OpCase {
     return {b, op, attrs, operands, in_types, out_types};
   }
 };
+
+// A program after the passes that simplify it.
+inline std::string simplified(std::string_view text) {
+  std::string passes[] = {"simplify", "dce"};
+  return print(*run_passes(parse(text), passes));
+}
 
 inline std::vector<Value> inputs(GraphBuilder& b, std::span<const TypeRef> types) {
   std::vector<Value> values;

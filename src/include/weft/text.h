@@ -12,6 +12,9 @@
 
 namespace weft {
 
+// Whatever the locale is, unlike std::isdigit.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // What stands between the ends of lines; nothing of an empty text.
 WEFT_API std::vector<std::string_view> lines_of(std::string_view text);
 

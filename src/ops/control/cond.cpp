@@ -61,7 +61,7 @@ Vals branch_operands(const RuleCtx& c) {
 }
 
 // The index decides over all results that the branches do not agree on, and is always needed.
-void flow_through(FlowCtx& c) {
+void flow_through_branches(FlowCtx& c) {
   Mask inputs(std::span<const bool>(c.operands).subspan(1));
   for (const GraphRef& graph : branches(*c.attrs)) c.through(graph, inputs, c.results);
   for (size_t i = 0; i < inputs.size(); ++i) c.operands[i + 1] = inputs[i];
@@ -571,7 +571,7 @@ OpDef cond_op() {
     }
     for (ShardingRef s : first) c.out.push_back(s);
   };
-  d.flow = flow_through;
+  d.flow = flow_through_branches;
   d.prune = prune_cond;
   d.lift = lift_from_branches;
   d.check = check_cond;

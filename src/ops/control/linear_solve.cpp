@@ -83,7 +83,7 @@ Vals apply_solve(const RuleCtx& c, const AttrsRef& attrs, std::span<const Vals> 
 }
 
 // What gets into x: anything of the equation, and what the graphs make of it.
-void flow_through(FlowCtx& c) {
+void flow_through_solve(FlowCtx& c) {
   Solve s(*c.attrs);
   size_t n = s.b().size;
   Mask x = s.b().of(c.operands);  // of which b and x both hold
@@ -281,7 +281,7 @@ AttrsRef prune_solve(PruneCtx& c) {
   return with_graphs(c.attrs, std::move(graphs), num_consts);
 }
 
-LiftedOp lift_from_graphs(const AttrsRef& attrs) {
+LiftedOp lift_from_solve(const AttrsRef& attrs) {
   Solve s(*attrs);
   LiftedGraphs inner = lift_graphs(s.in, s.graphs);
   return {with_graphs(attrs, std::move(inner.graphs), inner.num_consts), inner.operands};
@@ -323,9 +323,9 @@ void register_linear_solve(OpRegistry& r) {
   d.transpose = transpose_solve;
   d.place = place_solve;
   d.batch = batch_solve;
-  d.flow = flow_through;
+  d.flow = flow_through_solve;
   d.prune = prune_solve;
-  d.lift = lift_from_graphs;
+  d.lift = lift_from_solve;
   d.decompose = as_call;
   d.simplify = {{"solve_call", "custom_linear_solve -> a call of its solve",
                  [](SimplifyCtx& c) { return as_call(c); }, Phase::kFinal}};

@@ -66,7 +66,7 @@ TypeRefs infer_scan(const InferCtx& c) {
 // ---- Differentiation
 
 // What gets through the loop: masks of the body's inputs are those of the operands.
-void flow_through(FlowCtx& c) {
+void flow_through_scan(FlowCtx& c) {
   Scan s(*c.attrs);
   c.through(s.body, c.operands, c.results, s.carries());
 }
@@ -485,7 +485,7 @@ OpDef scan_op() {
   d.transpose = transpose_scan;
   d.batch = batch_scan;
   d.shard = shard_scan;
-  d.flow = flow_through;
+  d.flow = flow_through_scan;
   d.prune = prune_scan;
   d.lift = lift_from_body;
   d.check = check_scan;

@@ -98,7 +98,7 @@ TypeRefs infer_while(const InferCtx& c) {
 
 // Results are the carry. What the body changes depends on how often it runs, and so on what the
 // condition depends on; the condition is always needed.
-void flow_through(FlowCtx& c) {
+void flow_through_while(FlowCtx& c) {
   While w(*c.attrs);
   LoopLayout of_condition = w.of_condition(), of_body = w.of_body();
   Mask body = of_body.pack(c.operands);
@@ -284,7 +284,7 @@ AttrsRef prune_while(PruneCtx& c) {
   return make_attrs(c.attrs, condition, kept[kCondConsts].size, body, kept[kBodyConsts].size);
 }
 
-LiftedOp lift_from_graphs(const AttrsRef& attrs) {
+LiftedOp lift_from_while(const AttrsRef& attrs) {
   While w(*attrs);
   LiftedGraphs inner = lift_graphs(w.in, std::array{w.condition, w.body});
   return {
@@ -471,9 +471,9 @@ OpDef while_op() {
     for (size_t i = 0; i < outputs.size(); ++i)
       place_carry(c, inputs[w.in[kBodyConsts].size + i], outputs[i], i);
   };
-  d.flow = flow_through;
+  d.flow = flow_through_while;
   d.prune = prune_while;
-  d.lift = lift_from_graphs;
+  d.lift = lift_from_while;
   d.check = check_while;
   d.in_kernel = is_same_in_kernel;
   d.emit = emit_while;

@@ -2,17 +2,15 @@
 // infinity open, it is that of the product without the special value.
 #include "ops/elementwise/complex_functions.h"
 
-#include <limits>
 #include <numbers>
 
 #include "ops/def/presets.h"
+#include "ops/elementwise/choices.h"
 
 namespace weft {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kHalfPi = std::numbers::pi / 2;
 
 struct Parts {
@@ -25,9 +23,6 @@ Val whole(Parts p) { return complex(p.re, p.im); }
 Val is(Val x, double value) { return eq(x, scalar_like(x, value)); }
 Val is_nan(Val x) { return ne(x, x); }
 Val is_infinite(Val x) { return is(abs(x), kInf); }
-Val where(Val condition, double value, Val otherwise) {
-  return select(condition, scalar_like(otherwise, value), otherwise);
-}
 Val at_least(Val x, double bound) { return max(x, scalar_like(x, bound)); }
 Val at_most(Val x, double bound) { return min(x, scalar_like(x, bound)); }
 

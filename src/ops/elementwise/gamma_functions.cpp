@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "ops/def/function.h"
+#include "ops/elementwise/choices.h"
 #include "ops/elementwise/real_functions.h"
 
 namespace weft {
@@ -14,14 +15,8 @@ namespace weft {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
-// From here on gamma functions are taken by their asymptotic series.
-constexpr double kLarge = 10;
 
-Val below(Val x, double v) { return lt(x, scalar_like(x, v)); }
 Val equals(Val x, double v) { return eq(x, scalar_like(x, v)); }
-Val where(Val condition, double v, Val otherwise) {
-  return select(condition, scalar_like(otherwise, v), otherwise);
-}
 
 // What tools/fits prints: log gamma(2 + w) / w in w - 1/4, for w from -1/2 to 1.
 constexpr double kLgamma[] = {

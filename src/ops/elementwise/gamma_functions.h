@@ -6,6 +6,9 @@
 
 namespace weft {
 
+// From here on gamma functions are taken by their asymptotic series.
+inline constexpr double kLarge = 10;
+
 Vals decompose_lgamma(RuleCtx& c);
 Vals decompose_digamma(RuleCtx& c);
 Vals decompose_zeta(RuleCtx& c);

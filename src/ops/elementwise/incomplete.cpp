@@ -9,7 +9,9 @@
 #include "ops/def/axes.h"
 #include "ops/def/function.h"
 #include "ops/def/regions.h"
+#include "ops/elementwise/choices.h"
 #include "ops/elementwise/family.h"
+#include "ops/elementwise/gamma_functions.h"
 #include "ops/elementwise/real_functions.h"
 
 namespace weft {
@@ -19,20 +21,16 @@ namespace {
 // Of series and fractions, which end long before.
 constexpr int64_t kMaxSteps = 2000;
 
-Val above(Val x, double v) { return gt(x, scalar_like(x, v)); }
-Val below(Val x, double v) { return lt(x, scalar_like(x, v)); }
 Val lgamma(Val x) { return apply1("lgamma", {x}); }
 Val expm1(Val x) { return apply1("expm1", {x}); }
 // x where it is not below v, else v.
-Val at_least(Val x, double v) { return select(below(x, v), full(*x.builder, x.type(), v), x); }
+Val not_below(Val x, double v) { return select(below(x, v), full(*x.builder, x.type(), v), x); }
 
 constexpr double kFlops = 1000;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 // Series end where terms are that small a part of the sum: those of their slopes, of which each is
 // some multiple of a term, are negligible then too.
 constexpr double kNegligible = kEpsilon / 64;
-// From here on gamma functions are taken by their asymptotic series.
-constexpr double kLarge = 10;
 
 // z - log(1 + z), accurate for small z: by 2 atanh(r) with r = z / (2 + z) there.
 // `log_ratio` is log(1 + z), from a form of 1 + z that has no rounding error.
@@ -50,7 +48,7 @@ Val minus_log1p(Val z) { return minus_log1p(z, log1p(z)); }
 Val stirling_rest(Val x) {
   static constexpr double kSeries[] = {1. / 12,   -1. / 360,      1. / 1260, -1. / 1680,
                                        1. / 1188, -691. / 360360, 1. / 156};
-  Val inverse = 1.0 / at_least(x, kLarge);
+  Val inverse = 1.0 / not_below(x, kLarge);
   Val series = inverse * polynomial(square(inverse), kSeries);
   constexpr double kHalfLog2Pi = 0.91893853320467274178;
   Val formula = (x - 0.5) * log(x) - x + kHalfLog2Pi;
@@ -164,7 +162,7 @@ Val integral(Val mask, const Density& d, Val end) {
     Val v = s[1] * entry(s[6]);
     Val e = expm1(select(up, v, -v));
     Val exponent = c * v + o * minus_log1p(e);
-    if (s.size() > 8) exponent = exponent + s[8] * minus_log1p(at_least(-(s[9] * e), -1));
+    if (s.size() > 8) exponent = exponent + s[8] * minus_log1p(not_below(-(s[9] * e), -1));
     Vals next(s.begin(), s.end());
     next[2] = s[2] + s[1] * entry(s[7]) * exp(-exponent);
     return next;
@@ -181,7 +179,7 @@ struct GammaRegion {
 GammaRegion gamma_region(Val a, Val x) {
   Val inside = logical_and(logical_and(above(a, 0), below(a, INFINITY)),
                            logical_and(above(x, 0), below(x, INFINITY)));
-  Val up = gt(x, at_least(a, 1));
+  Val up = gt(x, not_below(a, 1));
   Val large = ge(a, scalar_like(a, kLarge));
   return {inside, up, logical_or(up, large)};
 }
@@ -257,7 +255,7 @@ Val q_value(Val a, Val x) {
 Val log_front_slope(Val a, Val x) {
   static constexpr double kSeries[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
                                        1. / 132, -691. / 32760, 1. / 12};
-  Val inverse = 1.0 / at_least(a, kLarge);
+  Val inverse = 1.0 / not_below(a, kLarge);
   Val tail = square(inverse) * polynomial(square(inverse), kSeries) + 0.5 * inverse;
   Val z = (x - a) / a;
   Val log_ratio = select(below(abs(z), 0.5), log1p(z), log(x) - log(a));
@@ -430,7 +428,7 @@ Val fraction(const BetaRegion& region) {
     Val added = (even - 1.0) * s[3];
     Val added_next = (odd - 1.0) * added;
     Val h = s[4] + added + added_next;
-    Val bound = s[5] * abs(scale * at_least(abs(b - m), 1) * before * even * (odd - 1.0));
+    Val bound = s[5] * abs(scale * not_below(abs(b - m), 1) * before * even * (odd - 1.0));
     return {gt(bound, kNegligible * abs(h)), m, odd, added_next, h, bound, a, b, x};
   };
   return repeat(state, kMaxSteps, step)[4];

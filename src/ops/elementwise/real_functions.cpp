@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "ops/def/presets.h"
+#include "ops/elementwise/choices.h"
 
 namespace weft {
 
@@ -13,16 +14,9 @@ namespace {
 
 // Their sum is log 2, and products of the first with small whole numbers are exact.
 constexpr double kLog2High = 0.6931471803691238, kLog2Low = 1.9082149292705877e-10;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 bool is_f64(Val x) { return x.dtype() == DType::kF64; }
 Val number(Val like, double v) { return scalar_like(like, v); }
-Val below(Val x, double v) { return lt(x, number(x, v)); }
-Val above(Val x, double v) { return gt(x, number(x, v)); }
-Val where(Val condition, double v, Val otherwise) {
-  return select(condition, number(otherwise, v), otherwise);
-}
 Val nearest(Val x) { return apply1("round", {x}, {{"rounding_method", int64_t{1}}}); }
 // NaN stays.
 Val clipped(Val x, double bound) {
@@ -69,10 +63,10 @@ Val log_near_one(Val f) {
 }
 
 // In float64 what x is 2**k (1 + f) of.
-struct Parts {
+struct BinaryParts {
   Val k, f;
 };
-Parts parts_of(Val x) {
+BinaryParts binary_parts(Val x) {
   constexpr double kRootHalfBits = 0x3FE6A09Ep32;  // bits of a number next to sqrt(1/2)
   Val bits = bits_of(x), k = shifted_right(bits - kRootHalfBits, 52);
   return {k, from_bits(bits - shifted_left(k, 52)) - 1.0};
@@ -192,7 +186,7 @@ Val real_expm1(Val x, Val) {
 Val real_log1p(Val x, Val) {
   if (!is_f64(x)) return {};
   Val sum = x + 1.0;
-  Parts own = parts_of(sum);
+  BinaryParts own = binary_parts(sum);
   Val scale = from_bits(shifted_left(1023.0 - own.k, 52));
   Val f = select(lt(own.k, number(own.k, 60)), x * scale + (scale - 1.0), own.f);
   Val value = log_of_parts(sum, own.k, f);
@@ -200,7 +194,7 @@ Val real_log1p(Val x, Val) {
 }
 
 Val real_log(Val x) {
-  Parts own = parts_of(x);
+  BinaryParts own = binary_parts(x);
   return log_of_parts(x, own.k, own.f);
 }
 

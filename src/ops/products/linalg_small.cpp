@@ -92,7 +92,7 @@ Rows elements(Val a) {
   return x;
 }
 
-Val joined(const Rows& x, TypeRef type) {
+Val matrix_of(const Rows& x, TypeRef type) {
   Row all;
   for (const Row& row : x) all.insert(all.end(), row.begin(), row.end());
   return reshape(stacked(all), type->shape());
@@ -148,7 +148,7 @@ Val written_cholesky(Val a) {
       l[j][i] = zeros_like(x);
     }
   }
-  return tril(where_good(good, joined(l, a.type())));
+  return tril(where_good(good, matrix_of(l, a.type())));
 }
 
 Vals written_lu(Val a) {
@@ -176,7 +176,7 @@ Vals written_lu(Val a) {
       for (size_t j = c + 1; j < n; ++j) x[i][j] = x[i][j] - x[i][c] * x[c][j];
     }
   }
-  return {joined(x, a.type()), stacked(pivots), stacked(order)};
+  return {matrix_of(x, a.type()), stacked(pivots), stacked(order)};
 }
 
 // Of each the system T X = B, with right-hand sides in the rows of B, one row after the other.
