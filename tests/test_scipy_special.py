@@ -181,6 +181,10 @@ GAUSS = [
 ]
 
 
+def test_zeros_are_positive():
+    assert not np.signbit(special.entr(np.float32(0))) and not np.signbit(special.spence(1.0))
+
+
 def test_ends_of_domains():
     rows = [(name, [np.float32(x)], y) for name, x, y in ENDS]
     rows += [(name, [np.float32(x), np.float32(y)], z) for name, x, y, z in PAIRS]

@@ -104,7 +104,8 @@ def xlog1py(x, y):
 
 @custom_jvp
 def _entr(x):
-    return jnp.where(x < 0, -math.inf, -_xlogy(x, x))
+    # A difference, since the negative of 0 is -0.
+    return jnp.where(x < 0, -math.inf, 0 - _xlogy(x, x))
 
 
 @_entr.defjvp

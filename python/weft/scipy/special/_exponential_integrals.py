@@ -301,7 +301,7 @@ def _spence(x):
     y = jnp.where(large, 1 / x, x)
     small = y < 0.5
     t = jnp.where(small, 1 - y, y)
-    u = -jnp.log(t)
+    u = 0 - jnp.log(t)  # not -0 for t = 1
     value = u * horner(u * u, _DILOGARITHM) - 0.25 * u * u
     safe = jnp.where(small & (y > 0), y, 0.25)
     reflected = (math.pi**2 / 6) - jnp.where(y > 0, jnp.log(safe) * jnp.log1p(-safe), 0) - value
