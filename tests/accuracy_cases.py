@@ -60,6 +60,7 @@ REASONS: dict[tuple[str, str], tuple[float, str]] = {
     ("gelu (erf)", "float32"): (100, _EXPONENT + "; `x * ndtr(x)` has no such error"),
     ("gelu (erf)", "float64"): (2000, _EXPONENT + "; `x * ndtr(x)` has no such error"),
     ("gelu (erf)", "float16"): (10, _EXPONENT),
+    ("gelu (erf)", "bfloat16"): (40, _EXPONENT),
     ("erfinv", "float32"): (
         20,
         "Giles's approximation, which samples of the normal distribution take",
