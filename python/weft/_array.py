@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft import _core
+from weft import _core, _figures, _html
 from weft._surface import public_function
 from weft._types.keys import keys as _keys
 from weft.dtypes import is_key
@@ -87,6 +87,25 @@ def _text(self, prefix, suffix):
 
 def _repr(self):
     return _text(self, "Array(", ")")
+
+
+def _html_text(self):
+    """What a notebook shows of it: its type and place, and the first and last values."""
+    (name,) = self.dtype.names or (self.dtype.name,)
+    facts = [_figures.size(self.nbytes)]
+    if self.is_deleted():
+        return _html.card(f"{name}{[*self.shape]}", [*facts, "deleted"])
+    sharding = self.sharding
+    facts.append("weak type" if self.weak_type else "")
+    if len(sharding.device_set) == 1:
+        facts += map(str, sharding.device_set)
+    else:
+        facts += [str(sharding), f"{[*sharding.shard_shape(self.shape)]} on each device"]
+    values = "values that this process has not"
+    if self._is_readable:
+        shown = _words(self) if is_key(self.dtype) else self
+        values = np.array2string(shown._value(), separator=", ", threshold=500, max_line_width=100)
+    return _html.card(f"{name}{[*self.shape]}", facts, _html.listing(values))
 
 
 def _str(self):
@@ -327,6 +346,7 @@ _ARRAY = {
     "__repr__": _repr,
     "__str__": _str,
     "__format__": _format,
+    "_repr_html_": _html_text,
     "__bool__": _bool,
     "__int__": lambda self: int(_real_scalar(self, "an int")),
     "__float__": lambda self: float(_real_scalar(self, "a float")),

@@ -5,6 +5,9 @@ import math
 import re
 from typing import NamedTuple
 
+from weft import _html
+from weft._figures import columns
+
 _KINDS = (
     "all-reduce",
     "all-gather",
@@ -34,6 +37,10 @@ _CALLED = re.compile(
 )
 _BRANCHES = re.compile(r"\bbranch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+
+
+_TITLES = ("collective", "of", "bytes", "times", "devices", "sent by each", "at")
+_LEFT = (0, 1, 6)  # columns of text
 
 
 class Collective(NamedTuple):
@@ -102,28 +109,27 @@ class Communication:
             sums[key(row)] += row.bytes * (row.number or 0)
         return dict(sums.most_common())
 
-    def __str__(self):
-        if not self.rows:
-            return "no communication"
-        head = ("collective", "of", "bytes", "times", "devices", "sent by each", "at")
-        lines: list[tuple[str, ...]] = [head]
+    def _lines(self):
+        lines: list[tuple[str, ...]] = []
         for row in self.rows:
             devices = f"{row.num_groups} x {row.group_size}"
             times = "?" if row.number is None else f"{row.number:,}"
             sent = "?" if row.number is None else f"{row.sent * row.number:,}"
             lines.append((row.kind, row.types, f"{row.bytes:,}", times, devices, sent, row.where))
         lines.append(("in all", "", "", "", "", f"{self.sent:,}", ""))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        left = (0, 1, 6)
-        return "\n".join(
-            "  ".join(
-                text.ljust(width) if i in left else text.rjust(width)
-                for i, (text, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+        return lines
+
+    def __str__(self):
+        if not self.rows:
+            return "no communication"
+        return columns([_TITLES, *self._lines()], _LEFT)
 
     __repr__ = __str__
+
+    def _repr_html_(self):
+        facts = ["of one device in a run"] if self.rows else ["none"]
+        table = _html.table(_TITLES, self._lines(), _LEFT) if self.rows else ""
+        return _html.card("Communication", facts, table)
 
 
 def communication(text):

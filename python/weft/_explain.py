@@ -6,6 +6,8 @@ text, when somebody asks.
 
 from typing import Any, NamedTuple
 
+from weft import _html
+from weft._figures import count, seconds
 from weft._settings import SETTINGS
 from weft._stages.compiled import Kernel
 from weft._surface import public_methods
@@ -65,16 +67,16 @@ class Made(NamedTuple):
         return "disk" if self.in_memory + self.from_disk == self.modules else "xla"
 
     def __str__(self):
-        size = _count(self.operations, "operation")
+        size = count(self.operations, "operation")
         if self.blocks:
-            size += f" in {_count(self.blocks, 'block')}"
+            size += f" in {count(self.blocks, 'block')}"
         if self.loops:
-            size += f", {self.rolled} of them rolled into {_count(self.loops, 'loop')}"
+            size += f", {self.rolled} of them rolled into {count(self.loops, 'loop')}"
         if self.packed:
-            size += f", {_count(self.packed, 'operation')} fewer as small values became arrays"
+            size += f", {count(self.packed, 'operation')} fewer as small values became arrays"
         if self.kernels:
             inside = sum(kernel.num_ops for kernel in self.kernels)
-            size += f", {_count(len(self.kernels), 'kernel')} of {inside} operations"
+            size += f", {count(len(self.kernels), 'kernel')} of {inside} operations"
         stages = [("optimise", self.optimize), ("emit", self.emit), ("XLA", self.compile)]
         if self.source == "nothing":
             text = "compiled: nothing is left to compute"
@@ -82,13 +84,13 @@ class Made(NamedTuple):
             text = f"found in memory: a program of the same structure ({size})"
         elif self.source == "disk":
             stages[2] = ("load", self.compile)
-            text = f"read from disk in {_time(self._total)} ({size}; {_stages(stages)})"
+            text = f"read from disk in {seconds(self._total)} ({size}; {_stages(stages)})"
         else:
-            text = f"compiled in {_time(self._total)} ({size}; {_stages(stages)})"
+            text = f"compiled in {seconds(self._total)} ({size}; {_stages(stages)})"
             found = [(self.in_memory, "in memory"), (self.from_disk, "on disk")]
             parts = ", ".join(f"{n} {where}" for n, where in found if n)
             if parts:
-                text += f"; of {_count(self.modules, 'module')} {parts}"
+                text += f"; of {count(self.modules, 'module')} {parts}"
         return f"{text}, as {self.why}" if self.why else text
 
     _total = property(lambda self: self.optimize + self.emit + self.compile)
@@ -124,7 +126,7 @@ class Event(NamedTuple):
         if self.trace is None:
             return ["the trace raised an error, or is not at its end"]
         how = "loaded" if self.cause == "stored" else "traced"
-        text = f"{how} in {_time(self.trace)}, {_count(self.operations, 'operation')}"
+        text = f"{how} in {seconds(self.trace)}, {count(self.operations, 'operation')}"
         if self.nested:
             text += ", within another trace"
         return [text, *(line for program in self.programs for line in program._lines())]
@@ -151,6 +153,10 @@ class Explanation:
     def __repr__(self):
         return "\n".join(self._lines())
 
+    def _repr_html_(self):
+        head, *lines = self._lines()
+        return _html.card(head, [], _html.listing("\n".join(lines)))
+
     def _lines(self):
         head = f"{self.name}, defined at {self.place}" if self.place else self.name
         if self.call is not None:
@@ -166,7 +172,7 @@ class Explanation:
         traced = _times(len(self.events) + self.forgotten - stored)
         yield f"{head}: traced {traced}, compiled {_times(compiled)}"
         if self.forgotten:
-            yield f"  ({_count(self.forgotten, 'older trace')} forgotten)"
+            yield f"  ({count(self.forgotten, 'older trace')} forgotten)"
         for i, event in enumerate(self.events, 1 + self.forgotten):
             first, *rest = event.reasons
             yield f"{i}. {_at(event.line)}{first}"
@@ -200,9 +206,9 @@ def missed_line(fun, miss):
     event = _event(fun, miss)
     place = _place(fun)
     head = f"{quoted_name(fun)[1:-1]}{f' (defined at {place})' if place else ''}"
-    *_, seconds = event._stages()
+    *_, stages = event._stages()
     why = "\n  ".join(event.reasons)
-    return f"TRACING CACHE MISS of {head} at {event.line or 'an unknown line'}: {why}\n  {seconds}"
+    return f"TRACING CACHE MISS of {head} at {event.line or 'an unknown line'}: {why}\n  {stages}"
 
 
 def made_line(name, made):
@@ -237,7 +243,7 @@ def _reasons(fun, miss):
 def _causes(fun, miss):
     cause = miss["cause"]
     if cause == "fresh":
-        others = _count(miss["others"], "other function")
+        others = count(miss["others"], "other function")
         return [
             f"first call of this function object; {others} of the same code had been traced. A "
             "function made anew for each call is traced each time: make and jit it once"
@@ -265,7 +271,7 @@ def _differences(fun, miss):
         yield f"{name(leaf)} is {now}, before {then}{_kind(now, then)}"
     unnamed = miss["num_different"] - len(miss["leaves"])
     if unnamed:
-        yield f"and {_count(unnamed, 'other array')}"
+        yield f"and {count(unnamed, 'other array')}"
     same_keys = before is None or keys == before[1]
     for key, now, then in miss["statics"]:
         if same_keys and not _same(now, then):
@@ -280,7 +286,7 @@ def _differences(fun, miss):
 
 def _other_structure(miss, tree, before):
     if miss["num_leaves"] != miss["leaves_before"]:
-        now = _count(miss["num_leaves"], "array")
+        now = count(miss["num_leaves"], "array")
         yield f"{now} in the arguments, before {miss['leaves_before']}"
     if tree is None or before is None:
         if miss["num_leaves"] == miss["leaves_before"]:
@@ -335,14 +341,10 @@ def _at(line):
     return f"{line}: " if line else ""
 
 
-def _count(n, what):
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def _kernel_text(kernel):
     where = f" at {kernel.line}" if kernel.line else ""
     now, before = (1e6 * seconds for seconds in (kernel.apart - kernel.seconds, kernel.apart))
-    size = _count(kernel.num_ops, "operation")
+    size = count(kernel.num_ops, "operation")
     return f"kernel{where}: {size}, {now:.0f} us in place of {before:.0f} by estimate"
 
 
@@ -350,9 +352,5 @@ def _times(n):
     return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
-def _time(seconds):
-    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.1f} ms"
-
-
 def _stages(stages):
-    return ", ".join(f"{name} {_time(seconds)}" for name, seconds in stages)
+    return ", ".join(f"{name} {seconds(taken)}" for name, taken in stages)

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from weft import _core
+from weft import _core, _html
 from weft._core import Graph
+from weft._figures import count, size
+from weft._stages.listing import bytes_of, program_listing
 from weft._stages.stage import Stage
 from weft._surface import public_methods
-from weft._tracing.signature import describe_argument
 from weft._tree_mismatch import explain_difference
 from weft._types.avals import ShapedArray, typeof
 from weft.errors import ArgumentTypeError, TreeStructureError
@@ -93,9 +94,12 @@ class Compiled(Stage):
         """A tree of shardings like the arguments."""
         from weft._placement import sharding_of
 
-        count = len(self._program.core.in_avals)
+        return self._like_arguments(map(sharding_of, self._argument_places))
+
+    @property
+    def _argument_places(self):
         placed = self._made.input_shardings
-        return self._like_arguments(map(sharding_of, placed[len(placed) - count :]))
+        return placed[len(placed) - len(self._program.core.in_avals) :]
 
     _result_places = property(
         lambda self: self._made.output_shardings[: len(self._program.core.out_avals)]
@@ -120,9 +124,8 @@ class Compiled(Stage):
     @property
     def input_formats(self):
         """A tree of weft.experimental.layout.Format like the arguments."""
-        placed = self._made.input_shardings
         avals = self._program.core.in_avals
-        return self._like_arguments(self._formats(avals, placed[len(placed) - len(avals) :]))
+        return self._like_arguments(self._formats(avals, self._argument_places))
 
     @property
     def output_formats(self):
@@ -150,7 +153,7 @@ class Compiled(Stage):
                 f"'{self._program.name}' was compiled for other arguments: for "
                 f"{explain_difference(self.in_tree, tree)}"
             ) from None
-        fun, graph = self._program.function.__wrapped__, self._program.core.graph
+        graph = self._program.core.graph
         types = graph.in_types[graph.num_consts :]
         for i, (leaf, (shape, dtype)) in enumerate(zip(leaves, types, strict=True)):
             if isinstance(leaf, _core.Tracer):
@@ -160,10 +163,9 @@ class Compiled(Stage):
                 )
             got = typeof(leaf)
             if (got.shape, got.dtype) != (tuple(shape), dtype):
-                name = describe_argument(fun, self.in_tree, (), i)
                 raise ArgumentTypeError(
-                    f"expected {ShapedArray(tuple(shape), dtype)} for {name}, as compiled; "
-                    f"got {ShapedArray(got.shape, got.dtype)}"
+                    f"expected {ShapedArray(tuple(shape), dtype)} for {self._argument_name(i)} of "
+                    f"'{self._program.name}', as compiled; got {ShapedArray(got.shape, got.dtype)}"
                 )
 
     def runtime_executable(self) -> Any:
@@ -223,8 +225,9 @@ class Compiled(Stage):
         return communication(self.as_text())
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, results, temporaries and code. Of a program in blocks, what
-        one step leaves for another counts among the temporaries."""
+        """Sizes in bytes of arguments, results, temporaries and code, which print as a table. Of a
+        program in blocks, what one step leaves for another counts among the temporaries. None where
+        nothing is left to compute."""
         from weft.runtime.compile import memory_analysis, memory_of_steps
 
         if self._made.loaded:
@@ -232,5 +235,19 @@ class Compiled(Stage):
         made, blocks = self._made, [block.executable for block in self.blocks]
         return memory_of_steps(blocks, made.steps, made.sizes) if blocks else None
 
-    def __repr__(self):
-        return f"<Compiled {self._program.name}>"
+    def _facts(self):
+        core = self._program.core
+        parts = (self.blocks, "block"), (self.loops, "loop"), (self.kernels, "kernel")
+        return [
+            count(self.graph.num_ops, "operation"),
+            *(count(len(found), what) for found, what in parts if found),
+            f"{size(bytes_of(core.in_avals))} in, {size(bytes_of(core.out_avals))} out",
+        ]
+
+    def _shown(self):
+        memory, costs = self.memory_analysis(), self.cost_analysis()
+        return [
+            _html.folded("program", program_listing(self.graph)),
+            _html.folded("memory", memory._table()) if memory else "",
+            _html.folded("costs", costs._table()) if costs else "",
+        ]

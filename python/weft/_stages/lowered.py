@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from weft import _html
+from weft._analyses import Costs
 from weft._core import Graph
 from weft._stages.compiled import Compiled
 from weft._stages.options import options_of_compiler
@@ -103,11 +105,13 @@ class Lowered(Stage):
         from weft import compiler  # circle: it takes stages for programs
 
         figures = compiler.analyze(self)
-        return {
-            "flops": float(figures.flops),
-            "transcendentals": float(figures.transcendentals),
-            "bytes accessed": float(figures.bytes),
-        }
+        return Costs(
+            {
+                "flops": float(figures.flops),
+                "transcendentals": float(figures.transcendentals),
+                "bytes accessed": float(figures.bytes),
+            }
+        )
 
-    def __repr__(self):
-        return f"<Lowered {self._program.name}>"
+    def _shown(self):
+        return [_html.folded("StableHLO", _html.listing(self._stablehlo))]

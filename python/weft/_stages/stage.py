@@ -3,7 +3,9 @@
 from itertools import zip_longest
 from typing import Any
 
-from weft import _core
+from weft import _core, _html
+from weft._stages.listing import signature_text
+from weft._tracing.signature import describe_argument, result_paths
 from weft._types.avals import ShapedArray, ShapeDtypeStruct, split_seen
 from weft.runtime.pytree import PyTreeDef, registry
 
@@ -126,6 +128,40 @@ class Stage:
         given = [None if p is None else sharding_of(p) for p in self._result_places]
         return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct, given))
 
+    def _signature(self):
+        core = self._program.core
+        return f"{self._program.name}{signature_text(core.in_avals, core.out_avals)}"
+
+    def _facts(self):
+        """What one line of text says of it."""
+        return []
+
+    def _shown(self):
+        """What a notebook shows of it besides, pieces of HTML."""
+        return []
+
+    def __repr__(self):
+        facts = ", ".join(self._facts())
+        return f"<{type(self).__name__} {self._signature()}{facts and ': '}{facts}>"
+
+    def _repr_html_(self):
+        core = self._program.core
+        names = [*map(self._argument_name, range(len(core.in_avals))), *result_paths(core)]
+        types = map(str, map(_aval, (*core.in_avals, *core.out_avals)))
+        splits = [*map(_split_text, (*self._argument_places, *self._result_places))]
+        columns = {"": names, "type": types} | ({"split": splits} if any(splits) else {})
+        rows = zip(*columns.values(), strict=False)  # refs are results without a type
+        table = _html.table([*columns], rows, left=(0, 1, 2))
+        title = f"{type(self).__name__} {self._program.name}"
+        return _html.card(title, self._facts(), table, *self._shown())
+
+    def _argument_name(self, i):
+        options = self._program.options
+        function = self._program.function.__wrapped__
+        name = describe_argument(function, self.in_tree, options.static_argnums or (), i)
+        return name.rpartition(" of ")[0]
+
+    _argument_places = property(lambda self: [None] * len(self._program.core.in_avals))
     _result_places = property(lambda self: self._program.core.out_shardings)
 
     _keeps_weak = False  # whether `out_info` tells weak types, which programs do not have
@@ -142,6 +178,12 @@ class Stage:
             )
             for (shape, dtype, weak), split, place in rows
         ]
+
+
+def _split_text(place):
+    from weft._placement import sharding_of
+
+    return str(getattr(sharding_of(place), "spec", "")) if place else ""
 
 
 def _aval(described):

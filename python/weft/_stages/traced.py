@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from weft import _core
+from weft import _core, _html
 from weft._core import ClosedJaxpr, Graph
+from weft._figures import count
+from weft._stages.listing import program_listing
 from weft._stages.lowered import Lowered
 from weft._stages.stage import Stage
 from weft._surface import public_methods
@@ -64,5 +66,8 @@ class Traced(Stage):
 
         return self.out_tree.unflatten(jaxpr_as_fun(self.jaxpr)(*leaves))
 
-    def __repr__(self):
-        return f"<Traced {self.fun_name}>"
+    def _facts(self):
+        return [count(self.graph.num_ops, "operation")]
+
+    def _shown(self):
+        return [_html.folded("program", program_listing(self.graph))]

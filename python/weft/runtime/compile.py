@@ -14,6 +14,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from weft import _core
+from weft._analyses import Costs, Memory
 from weft._version import __version__
 from weft.config import config
 from weft.runtime import devices, disk_cache, ffi, progress
@@ -520,42 +521,25 @@ def hlo_computation(text):
 
 
 def cost_analysis(loaded):
-    """What XLA estimates: a dict with `flops`, `bytes accessed` and more."""
+    """What XLA estimates: Costs with `flops`, `bytes accessed` and more."""
     costs = loaded.cost_analysis()
-    return dict(costs[0] if isinstance(costs, list) else costs)
+    return Costs(costs[0] if isinstance(costs, list) else costs)
 
 
 def memory_analysis(loaded):
     """Sizes in bytes of arguments, results, temporaries and code of a compiled program."""
-    return loaded.get_compiled_memory_stats()
+    return Memory.of(loaded.get_compiled_memory_stats())
 
 
 def cost_of_steps(runs):
     """The estimates of executables that run a number of times each, pairs of the two, summed up.
     What XLA says of single operands is left out."""
-    total = {}
+    total = Costs()
     for loaded, times in runs:
         for name, value in cost_analysis(loaded).items():
             if "{" not in name:
                 total[name] = total.get(name, 0.0) + times * value
     return total
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryOfSteps:
-    """What `memory_analysis` tells, of executables that run one after the other."""
-
-    generated_code_size_in_bytes: int
-    argument_size_in_bytes: int
-    output_size_in_bytes: int
-    alias_size_in_bytes: int
-    temp_size_in_bytes: int
-    peak_memory_in_bytes: int
-    host_generated_code_size_in_bytes: int = 0
-    host_argument_size_in_bytes: int = 0
-    host_output_size_in_bytes: int = 0
-    host_alias_size_in_bytes: int = 0
-    host_temp_size_in_bytes: int = 0
 
 
 def memory_of_steps(blocks, steps, sizes):
@@ -564,7 +548,7 @@ def memory_of_steps(blocks, steps, sizes):
     stats = [memory_analysis(loaded) for loaded in blocks]
     arguments, results, shared = sizes
     temporary = max(held + stats[block].temp_size_in_bytes for block, held in steps)
-    return MemoryOfSteps(
+    return Memory(
         generated_code_size_in_bytes=sum(s.generated_code_size_in_bytes for s in stats),
         argument_size_in_bytes=arguments,
         output_size_in_bytes=results,

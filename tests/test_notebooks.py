@@ -1,0 +1,167 @@
+"""What notebooks show of arrays, programs and analyses; and the notebooks of examples/notebooks."""
+
+import html.parser
+import json
+
+import pytest
+from conftest import ROOT
+
+import weft
+import weft.numpy as wnp
+from weft import _html
+
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+class Reader(html.parser.HTMLParser):
+    """The text of HTML, whose elements must be closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def shown(value):
+    reader = Reader(value._repr_html_())
+    assert not {"script", "b2"} & {*reader.tags}
+    return reader.text
+
+
+def predict(params, x):
+    return wnp.tanh(x @ params["<script>"]).sum(axis=1)
+
+
+predict.__name__ = "<b2>"
+PARAMS = {"<script>": wnp.ones((3, 4), "float32")}
+
+
+@pytest.fixture(scope="module")
+def traced():
+    return weft.jit(predict).trace(PARAMS, wnp.ones((2, 3), "float32"))
+
+
+def test_text_is_escaped_and_pieces_are_not():
+    piece = _html.element("b", "a < b", ["&", 1], title='"')
+    assert piece == '<b title="&quot;">a &lt; b&amp;1</b>'
+    assert _html.element("p", piece) == f"<p>{piece}</p>"
+
+
+def test_long_texts_and_tables_are_cut():
+    text = Reader(_html.listing("line\n" * 100_000)).text
+    assert len(text) < 21_000 and "480,000 letters more" in text
+    rows = _html.table(("n",), [(str(n),) for n in range(1000)])
+    reader = Reader(_html.element("div", rows))
+    assert reader.tags.count("tr") == 31 and "and 970 more" in reader.text
+
+
+@pytest.mark.parametrize(
+    "array, words",
+    [
+        (wnp.arange(3), ["int32[3]", "12 B", "[0, 1, 2]"]),
+        (wnp.asarray(1.0), ["float32[]", "weak type", "1."]),
+        (wnp.zeros((1000, 1000)), ["float32[1000, 1000]", "4 MB", "..."]),
+        (wnp.zeros((0, 3)), ["float32[0, 3]", "[]"]),
+        (weft.random.key(7), ["key<fry>[]", "[0, 7]"]),
+    ],
+)
+def test_arrays(array, words):
+    text = shown(array)
+    assert all(word in text for word in words), text
+    assert len(text) < 3000
+
+
+def test_deleted_arrays():
+    array = wnp.arange(3) + 1
+    array.delete()
+    assert "deleted" in shown(array)
+
+
+def test_traced_values_have_no_html():
+    assert weft.jit(lambda x: x * hasattr(x, "_repr_html_"))(2.0) == 0
+
+
+def test_stages(traced):
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    for stage in (traced, lowered, compiled):
+        text = shown(stage)
+        assert f"{type(stage).__name__} <b2>" in text
+        assert "argument params['<script>']float32[3,4]" in text and "resultfloat32[2]" in text
+    assert "stablehlo.add" in shown(lowered)
+    assert "temporaries" in shown(compiled) and "flops" in shown(compiled)
+    types = "<b2>(float32[3,4], float32[2,3]) -> float32[2]"
+    assert repr(traced) == f"<Traced {types}: 3 operations>"
+    assert repr(lowered) == f"<Lowered {types}>"
+    assert repr(compiled) == f"<Compiled {types}: 3 operations, 72 B in, 8 B out>"
+
+
+def test_many_arguments_are_counted():
+    repeated = weft.jit(lambda xs: xs).lower([1.0] * 50)
+    floats = ", ".join(["~float32[]"] * 5)
+    assert repr(repeated) == f"<Lowered <lambda>({floats}, and 45 more) -> ({floats}, and 45 more)>"
+
+
+def test_arguments_after_static_ones_have_their_names():
+    @weft.jit(static_argnums=0)
+    def scaled(scale, x):
+        return scale * x
+
+    compiled = scaled.lower(2, wnp.ones(3)).compile()
+    assert "argument xfloat32[3]" in shown(compiled)
+    with pytest.raises(TypeError, match="for argument x of 'scaled', as compiled"):
+        compiled(wnp.ones(4))
+
+
+def test_programs(traced):
+    for program in (traced.graph, traced.jaxpr, traced.jaxpr.jaxpr):
+        text = shown(program)
+        assert "(float32[3,4], float32[2,3]) -> float32[2]" in text and "tanh" in text
+
+    def long(x):
+        for _ in range(3000):
+            x = wnp.sin(x) * x
+        return x
+
+    text = shown(weft.make_jaxpr(long)(1.0))
+    assert "sin3,000" in text and len(text) < 1000
+
+
+def test_analyses(traced):
+    text = shown(weft.compiler.analyze(traced))
+    assert "3 operations" in text and "dot_general148" in text and "test_notebooks.py:" in text
+
+
+def test_costs_and_memory_print_as_tables_and_are_what_they_were(traced):
+    compiled = traced.lower().compile()
+    costs = compiled.cost_analysis()
+    assert json.loads(json.dumps(costs)) == costs and costs["flops"] > 0
+    assert str(costs).split("\n")[0].startswith("bytes accessed")
+    assert repr(costs).startswith("{") and "flops" in shown(costs)
+    assert type(traced.lower().cost_analysis()) is type(costs)
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 72 and isinstance(memory.temp_size_in_bytes, int)
+    assert str(memory).split("\n")[:2] == [
+        "arguments                        72 B",
+        "results                           8 B",
+    ]
+    assert "results8 B" in shown(memory)
+
+
+def test_explanations():
+    called = weft.jit(predict)
+    called(PARAMS, wnp.ones((2, 3)))
+    text = shown(called.explain())
+    assert text.startswith("<b2>, defined at") and "first call" in text
