@@ -2,9 +2,6 @@
 process."""
 
 import asyncio
-import contextlib
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -220,46 +217,3 @@ def test_an_interrupt_of_compile_all():
     _, err = finish(process)
     assert process.returncode == 0 and "interrupted" in out, err
     assert 1 + out.count("begun") == out.count("ended") < 50
-
-
-TERMINAL = """
-    import threading, time, numpy as np, weft
-    from weft import _core
-    from weft.runtime import compile, progress
-    progress._AFTER = 0.3
-    made = compile.compile_module.__wrapped__
-    def slow(module):
-        if "slow_step" in module.text:
-            time.sleep(0.8)
-        return made(module)
-    _core.install(compile=compile._shown(slow))
-    def quick_step(x): return x * 2.5
-    def slow_step(x): return x * 3.5
-    weft.jit(quick_step)(1.0)
-    weft.jit(slow_step)(1.0)
-    assert [t.name for t in threading.enumerate()] == ["MainThread"]
-"""
-
-
-def shown_on_a_terminal(**env):
-    main, end = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(TERMINAL)],
-        stderr=end,
-        env={**os.environ, "TERM": "xterm", **env},
-    )
-    os.close(end)
-    assert process.wait(120) == 0
-    text = b""
-    with contextlib.suppress(OSError):  # the end of what a terminal has
-        while part := os.read(main, 4096):
-            text += part
-    os.close(main)
-    return text.decode()
-
-
-def test_progress_on_a_terminal():
-    text = shown_on_a_terminal()
-    assert "weft: compiling slow_step, 0." in text and "quick_step" not in text
-    assert text.endswith("\r\x1b[K") and "\n" not in text
-    assert shown_on_a_terminal(WEFT_COMPILE_PROGRESS="0") == ""

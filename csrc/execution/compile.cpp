@@ -126,8 +126,34 @@ PyObject* compile_number(PyObject* self, PyObject* number) {
 }
 PyMethodDef compile_number_method{"compile_module", compile_number, METH_O, nullptr};
 
+// A compilation, as those see it who wait for it.
+class Shown {
+ public:
+  Shown(const std::string& name, const Graph& graph) {
+    Ref text = to_text(name), ops = Ref::checked(PyLong_FromSize_t(graph.ops().size()));
+    call_ = Ref::checked(
+        PyObject_CallFunctionObjArgs(hooks.compilation.get(), text.get(), ops.get(), nullptr));
+  }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+  ~Shown() {
+    if (call_.get() == Py_None) return;
+    if (!Ref::steal(PyObject_CallOneArg(call_.get(), Py_None))) PyErr_Clear();
+  }
+
+  void compiles(const std::vector<Module>& modules, const std::vector<size_t>& missing) const {
+    if (call_.get() == Py_None) return;
+    Dims counts;
+    for (size_t i : missing) counts.push_back(static_cast<int64_t>(count_ops(*modules[i].graph)));
+    Ref::checked(PyObject_CallOneArg(call_.get(), to_tuple(counts).get()));
+  }
+
+ private:
+  Ref call_;
+};
+
 // Executables of modules, of which those that are not known are compiled on all cores.
-std::vector<ExecutableRef> executables_for(std::vector<Module> modules) {
+std::vector<ExecutableRef> executables_for(std::vector<Module> modules, const Shown& shown) {
   auto batch = std::make_shared<Batch>();
   std::vector<ExecutableRef> all(modules.size());
   std::vector<size_t> missing;
@@ -140,6 +166,7 @@ std::vector<ExecutableRef> executables_for(std::vector<Module> modules) {
       missing.push_back(i);
     }
   }
+  shown.compiles(modules, missing);
   if (missing.size() == 1) all[missing[0]] = executable_for(modules[missing[0]]);
   if (missing.size() < 2) return all;
   // Those that take longest first, so that no core is left with one of them at the end.
@@ -371,6 +398,7 @@ KernelChoice kernels_named(PyObject* name) {
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
   uint64_t loads_before = num_loads();
+  Shown shown(options.name, *source);
   auto program = std::make_shared<Program>();
   GraphRef graph = with_observed(source, options.at_once, program->observed);
   // What failed is computed again, from the same inputs.
@@ -413,7 +441,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     if (constants.split)
       add(constants.split->prologue, {.at = places.at}, {}, options.name + "_constants");
     if (modules.size() == 1) modules[0].executable = options.executable;
-    std::vector<ExecutableRef> made = executables_for(std::move(modules));
+    std::vector<ExecutableRef> made = executables_for(std::move(modules), shown);
     if (constants.split) {
       program->prologue = std::make_shared<Prologue>(std::move(made.back()),
                                                      std::move(constants.reads), *constants.split);

@@ -59,6 +59,9 @@ struct Hooks {
   // list
   Hook resolve_shardings{"resolve_shardings", Hook::kCallable};
   Hook module_type{"module_type", Hook::kClass};  // what is to be compiled, by keywords
+  // (name, operations) -> None, or what to call with a tuple of the operations of each module that
+  // is to be compiled, and with None at the end: shows those who wait how far a compilation is.
+  Hook compilation{"compilation", Hook::kCallable};
   // (module_type) -> (executable, whether it comes from disk, tiles of what is inspected)
   Hook compile{"compile", Hook::kCallable};
   // (function, count) -> None: calls it with the numbers below the count, on all cores

@@ -22,6 +22,14 @@ def seconds(t):
     return f"{t:.2f} s" if t >= 0.1 else f"{t * 1e3:.1f} ms"
 
 
+def duration(t):
+    """ "4.2 s"; "3 min 20 s"; "2 h 5 min"."""
+    if t < 99.95:
+        return f"{t:.1f} s"
+    minutes, rest = divmod(round(t), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def columns(lines, left=(0,)):
     """Rows of texts in columns: those numbered in `left` begin alike, the others end alike."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -107,14 +107,16 @@ class _SeedOffset:
 
 
 class Setting:
-    """One setting: how it is read from the environment, checked, and where it is kept."""
+    """One setting: how it is read from the environment, checked, where it is kept; of one without
+    effect, why it has none."""
 
-    def __init__(self, default, doc, check, parse=None, core: Any = None):
+    def __init__(self, default, doc, check, parse=None, core: Any = None, why_none=None):
         self.default = default
         self.doc = doc
         self.check = check
         self.parse = parse
         self.core = core
+        self.why_none = why_none
 
 
 def _parse_bool(text):
@@ -257,13 +259,12 @@ class _Guard(Core):
 def _inert(default, why, check=None):
     """A setting of JAX that is accepted and changes nothing; `check`, if its default's is not."""
     doc = f"Accepted without effect: {why}."
-    if isinstance(default, bool):
-        return Setting(default, doc, check or _check_bool, _parse_bool)
-    if isinstance(default, int):
-        return Setting(default, doc, check or _check_integer_or_none, int)
-    if isinstance(default, float):
-        return Setting(default, doc, check or _check_number_or_none, float)
-    return Setting(default, doc, check or _check_text, str.strip)
+    own_check, parse = {
+        bool: (_check_bool, _parse_bool),
+        int: (_check_integer_or_none, int),
+        float: (_check_number_or_none, float),
+    }.get(type(default), (_check_text, str.strip))
+    return Setting(default, doc, check or own_check, parse, why_none=why)
 
 
 SETTINGS = {
@@ -318,8 +319,15 @@ SETTINGS = {
     ),
     "weft_compile_progress": Setting(
         True,
-        "Show on a terminal what is being compiled, once that has taken a second: a line on stderr "
-        "that goes when it ends. Nothing is written to files, pipes and notebooks.",
+        "Show on a terminal (stderr) and in notebooks what is being compiled, once that has taken "
+        "two seconds: a line that goes when it ends. Nothing is written to files and pipes.",
+        _check_bool,
+        _parse_bool,
+    ),
+    "weft_loop_progress": Setting(
+        True,
+        "weft.debug.progress shows on a terminal (stderr) and in notebooks how far a loop is. When "
+        "off, it adds nothing to functions that are traced from then on.",
         _check_bool,
         _parse_bool,
     ),

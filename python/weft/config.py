@@ -173,8 +173,22 @@ class Config:
             "| setting | default | |",
             "|---|---|---|",
         ]
+        without_effect = {}
         for name, setting in sorted(_SETTINGS.items()):
-            rows.append(f"| `{name}` | `{setting.default!r}` | {setting.doc} |")
+            if setting.why_none is None:
+                rows.append(f"| `{name}` | `{setting.default!r}` | {setting.doc} |")
+            else:
+                without_effect.setdefault(setting.why_none, []).append(f"`{name}`")
+        rows += [
+            "",
+            "## Appendix: settings without effect",
+            "",
+            "JAX has these. Programs may set them; weft does not need them.",
+            "",
+            "| why | settings |",
+            "|---|---|",
+        ]
+        rows += [f"| {why} | {', '.join(names)} |" for why, names in without_effect.items()]
         return "\n".join(rows) + "\n"
 
     def parse_flags_with_absl(self):

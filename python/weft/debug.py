@@ -15,6 +15,7 @@ import typing
 import numpy as np
 
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
+from weft._loop_progress import progress as _progress
 from weft._surface import public as _public
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "inspect_array_sharding",
     "log",
     "print",
+    "progress",
     "save_sharding",
     "visualize_array_sharding",
     "visualize_sharding",
@@ -105,6 +107,34 @@ def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=Fal
         _check_alone("log", args, kwargs)
         return functools.partial(_run_with, _Logger, ordered, partitioned, skip_format_check)
     return _run_with(_Logger, ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+
+
+def progress(step, total, what="loop", *, every=None):
+    """Shows how far a loop is, on a terminal (stderr) or in a notebook; to be called in its body.
+
+        def body(i, x):
+            weft.debug.progress(i, 10_000, "sampling")
+            ...
+
+        sampling: 4,200 of 10,000, 12.0 s, about 16.6 s more
+
+    The line appears when the loop has taken two seconds, and changes once a second at most. Loops
+    under jit, grad and vmap show one line, as those in Python do: for the elements that vmap maps,
+    that of the element that is least far. Backward passes show nothing.
+
+    Where stderr is no terminal, and with the setting `weft_loop_progress` off, it adds nothing to
+    the program. Else it looks at the number of each step, and calls the host in every `every`-th. A
+    loop with it is no part of a kernel (docs/small_programs.md).
+
+    Args:
+      step: the number of the iteration, from 0: an integer, or an integer array without axes.
+      total: how many iterations there are, an int.
+      what: the text in front.
+      every: how many steps lie between two looks at the time; by default a 500th of `total`.
+
+    Raises TypeError unless `step` and `total` are integers, ValueError if `total` is not positive.
+    """
+    _progress(step, total, what, every)
 
 
 def inspect_array_sharding(value, *, callback):

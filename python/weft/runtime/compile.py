@@ -71,17 +71,6 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
-def _shown(compile):
-    """Those who wait at a terminal see what it is that takes so long."""
-
-    @functools.wraps(compile)
-    def shown(module):
-        with progress.compiling(_name_of(module.text)):
-            return compile(module)
-
-    return shown
-
-
 @dataclasses.dataclass(frozen=True)
 class _Effort:
     """How hard XLA's compiler for CPUs tries: options of XLA's, and those that are not its own but
@@ -250,8 +239,7 @@ class Loaded(NamedTuple):
     tiles: Any = ()
 
 
-@_shown
-def compile_module(module):
+def _compile_module(module):
     """Compiles a Module, or finds it in the cache on disk: a Loaded."""
     _maps.before_compile()
     text, key = module.text, module.key
@@ -459,6 +447,9 @@ def _through_disk(text, placed, options, preimage):
 def _name_of(text):
     found = re.match(r'module @(?:"((?:[^"\\]|\\.)*)"|(\w+))', text)
     return (found[1] or found[2] or "").removeprefix("jit_") if found else ""
+
+
+compile_module = progress.shown(_compile_module, _name_of)
 
 
 _INSPECTION = re.compile(r'(@InspectSharding\(.*\{backend_config = )"(\d+)"')

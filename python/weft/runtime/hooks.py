@@ -11,7 +11,7 @@ def _runtime_hooks():
     """Late-bound, so that importing weft does not load jaxlib's client."""
     from jaxlib import _jax
 
-    from weft.runtime import buffers, callback, compile, devices, processes
+    from weft.runtime import buffers, callback, compile, devices, processes, progress
 
     return {
         "put": _jax.batched_device_put,
@@ -20,6 +20,7 @@ def _runtime_hooks():
         "device_list": _jax.DeviceList,
         "make_sharding": devices.make_sharding,
         "make_handler": buffers.make_handler,
+        "compilation": progress.compilation,
         "compile": compile.compile_module,
         "module_type": compile.Module,
         "output_tiles": compile.output_tiles,
