@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import warnings
 
 import pytest
 from conftest import ROOT
@@ -165,3 +166,29 @@ def test_explanations():
     called(PARAMS, wnp.ones((2, 3)))
     text = shown(called.explain())
     assert text.startswith("<b2>, defined at") and "first call" in text
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(path):
+    for cell in json.loads(path.read_text())["cells"]:
+        assert not cell.get("outputs") and not cell.get("execution_count")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path):
+    pytest.importorskip("ipykernel")
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, as_version=4)
+    kernel = {"metadata": {"path": str(path.parent)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own packages
+        nbclient.NotebookClient(notebook, timeout=300, resources=kernel).execute()
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    assert [
+        out for out in outputs if out.output_type == "error" or out.get("name") == "stderr"
+    ] == []
+    pages = [out.data["text/html"] for out in outputs if "text/html" in out.get("data", ())]
+    assert len(pages) >= 4
+    for page in pages:
+        Reader(page)
