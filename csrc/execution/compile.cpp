@@ -198,40 +198,22 @@ std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& pl
   return plan_of(graph, cut, donated);
 }
 
-// The graph with loops in place of what repeats, and with arrays in place of small values to which
-// a loop does the same, where that serves a CPU better; else itself.
-GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut, Program& program) {
+// Whether a program may be changed to suit a CPU, which XLA is not to split over several.
+bool is_for_one_cpu(const Places& places) {
   const Place& place = place_of(places.at);
-  if (cut == Cut::kBlocks || cut == Cut::kUnrolled || !place.on_one_device() ||
-      place.devices->platform != "cpu")
-    return graph;
-  return unlocked(*graph, [&] {
-    GraphRef made = graph;
-    if (auto loops = roll(graph, RollOptions::for_speed())) {
-      program.loops = loops->loops;
-      made = loops->graph;
-    }
-    Packed arrays = pack(made, PackOptions::for_speed());
-    program.cost.packed = arrays.num_saved;
-    if (arrays.graph == graph) return graph;
-    // A loop, or an array, lets more be made at once than what it stands for did.
-    return run_passes(arrays.graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
-  });
+  return place.on_one_device() && place.devices->platform == "cpu";
 }
 
 // The graph with kernels in place of what is better off as one, and how LLVM is to compile it.
 Kernels with_kernels(const GraphRef& graph, const Places& places, KernelChoice choice) {
-  const Place& place = place_of(places.at);
-  if (!place.on_one_device() || place.devices->platform != "cpu") return {.graph = graph};
+  if (!is_for_one_cpu(places)) return {.graph = graph};
   return unlocked(*graph, [&] { return choose_kernels(graph, choice); });
 }
 
 // XLA tells what a kernel of weft's own costs to nobody, and fuses nothing with it: it is for
 // operations that run on their own, without jit.
 bool is_for_own_kernel(const Graph& graph, const CompileOptions& options) {
-  const Place& place = place_of(options.places.at);
-  return options.at_once && place.on_one_device() && place.devices->platform == "cpu" &&
-         is_kernel_call(graph);
+  return options.at_once && is_for_one_cpu(options.places) && is_kernel_call(graph);
 }
 
 struct TakenConstants {
@@ -395,6 +377,23 @@ KernelChoice kernels_named(PyObject* name) {
               "'");
 }
 
+Repacked repacked(const GraphRef& graph, Cut cut) {
+  if (cut == Cut::kBlocks || cut == Cut::kUnrolled) return {graph};
+  return unlocked(*graph, [&]() -> Repacked {
+    Repacked made{graph};
+    if (auto rolled = roll(graph, RollOptions::for_speed())) {
+      made.loops = rolled->loops;
+      made.graph = rolled->graph;
+    }
+    Packed arrays = pack(made.graph, PackOptions::for_speed());
+    made.num_saved = arrays.num_saved;
+    // A loop, or an array, lets more be made at once than what it stands for did.
+    if (arrays.graph != graph)
+      made.graph = run_passes(arrays.graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
+    return made;
+  });
+}
+
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
   uint64_t loads_before = num_loads();
@@ -422,7 +421,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
     auto plan = plan_of(s.graph, part, aliases, options.how.cut);
-    if (!plan) s.graph = rolled(s.graph, places, options.how.cut, *program);
+    if (!plan && is_for_one_cpu(places)) {
+      Repacked made = repacked(s.graph, options.how.cut);
+      s.graph = std::move(made.graph);
+      program->loops = std::move(made.loops);
+      program->cost.packed = made.num_saved;
+    }
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       Kernels made = with_kernels(of, at, options.how.kernels);

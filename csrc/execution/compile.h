@@ -94,6 +94,15 @@ using ProgramRef = std::shared_ptr<const Program>;
 MeshRef mesh_named_in(const Graph& graph);
 MeshRef mesh_named_in(const AttrRecord& attrs);
 
+// A program with loops in place of what repeats in it, and with arrays in place of small values to
+// which a loop does the same, where that serves a CPU better.
+struct Repacked {
+  GraphRef graph;  // the one given, if nothing serves
+  std::vector<Rolled::Loop> loops = {};
+  uint32_t num_saved = 0;  // operations of loops' bodies, by arrays
+};
+Repacked repacked(const GraphRef& optimized, Cut cut);
+
 // Splits a graph into what runs and what is handed through, and finds or compiles the executable.
 ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
                    std::vector<bool> weak_outputs);

@@ -9,10 +9,14 @@
 #include <optional>
 
 #include "conversions/dtypes.h"
-#include "execution/executable.h"
+#include "execution/compile.h"
+#include "execution/steps.h"
 #include "graphs/attrs.h"
 #include "graphs/graph_object.h"
+#include "jit/history.h"
 #include "references/bound_text.h"
+#include "references/unlocked.h"
+#include "weft/view.h"
 
 namespace nb = nanobind;
 
@@ -198,10 +202,48 @@ nb::dict op_info(const OpDef& op) {
   return d;
 }
 
+// What compile() would make of an optimised program on one device of a CPU: (blocks, each (graph,
+// how often it runs); loops, each (operations, length, unroll); operations that arrays save;
+// whether anything was rolled or packed, as a graph, or None; that graph with kernels; kernels).
+nb::tuple plan(const GraphObject& program, nb::handle cut_name, nb::handle kernels_name) {
+  Cut cut = cut_named(cut_name.ptr());
+  KernelChoice choice = kernels_named(kernels_name.ptr());
+  nb::list blocks, loops;
+  nb::list kernels;
+  auto choose = [&](const GraphRef& graph) {
+    Kernels made = unlocked(*graph, [&] { return choose_kernels(graph, choice); });
+    for (const Kernels::Kernel& kernel : made.kernels) kernels.append(take(kernel_object(kernel)));
+    return made.graph;
+  };
+  if (auto steps = plan_of(program.graph, cut, {})) {
+    for (const BlockPlan::Block& block : steps->blocks)
+      blocks.append(nb::make_tuple(GraphObject{choose(block.graph)}, block.num_steps));
+    return nb::make_tuple(blocks, loops, 0, nb::none(), nb::none(), kernels);
+  }
+  Repacked made = repacked(program.graph, cut);
+  for (const Rolled::Loop& loop : made.loops)
+    loops.append(nb::make_tuple(loop.num_ops, loop.length, loop.unroll));
+  GraphRef last = choose(made.graph);
+  auto unless_same = [](const GraphRef& graph, const GraphRef& before) -> nb::object {
+    return graph == before ? nb::none() : nb::cast(GraphObject{graph});
+  };
+  return nb::make_tuple(blocks, loops, made.num_saved, unless_same(made.graph, program.graph),
+                        unless_same(last, made.graph), kernels);
+}
+
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
   bind_analysis(m);
+  m.def("plan", &plan, nb::arg("graph"), nb::arg("compile"), nb::arg("kernels"));
+  m.def(
+      "view_json",
+      [](const std::vector<GraphObject>& programs) {
+        std::vector<GraphRef> graphs;
+        for (const GraphObject& g : programs) graphs.push_back(g.graph);
+        return view_json(graphs);
+      },
+      nb::arg("programs"));
   m.def("parse", [](const std::string& text) { return GraphObject{parse(text)}; });
   m.def(
       "emit_stablehlo",

@@ -159,6 +159,12 @@ TypeRef parse_type_at(Scanner& in) {
   } catch (const Error& error) { in.fail_at(begin, error.what()); }
 }
 
+bool is_printed(const AttrSpec& spec, const Attr& value) {
+  if (spec.flags & AttrSpec::kFromResult) return false;
+  // Floats by value: a nan default would be printed, which is no harm.
+  return !(spec.flags & AttrSpec::kHideDefault) || value != spec.default_value;
+}
+
 void print_value(Text& out, AttrType type, const Attr& value) {
   if (std::holds_alternative<std::monostate>(value)) {
     out << "None";

@@ -65,12 +65,6 @@ class Names {
   std::vector<uint32_t> indices_;
 };
 
-bool is_printed(const AttrSpec& spec, const Attr& value) {
-  if (spec.flags & AttrSpec::kFromResult) return false;
-  // Floats by value: a nan default would be printed, which is no harm.
-  return !(spec.flags & AttrSpec::kHideDefault) || value != spec.default_value;
-}
-
 class Printer {
  public:
   // Without `shared`, regions are left out.

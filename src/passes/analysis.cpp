@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ops/def/walk.h"
 #include "passes/machine.h"
@@ -84,6 +85,8 @@ class Analyzer {
   // The most bytes that values take at once. Inputs that are `held` live to the end, the others to
   // their last use.
   double peak(const Graph& graph, const Mask& held);
+  // Of its ops one by one; memory as of the whole program, or of a graph in it (GraphFigures).
+  GraphFigures of_ops(const Graph& graph, bool is_program);
 
  private:
   struct Span {
@@ -93,7 +96,9 @@ class Analyzer {
   template <typename Key>
   void add_inner(std::map<Key, Tally>& to, std::map<Key, Tally> Figures::* part, const Graph& graph,
                  const Op& op, std::span<const Graph* const> inner);
-  double peak_of(const Graph& graph, const Mask& held, bool only_inner);
+  // `live`: receives per op the bytes that values take while it runs.
+  double peak_of(const Graph& graph, const Mask& held, bool only_inner,
+                 std::vector<double>* live = nullptr);
   double inner_peak(const Graph& graph);
   double beside_operands(const Graph& graph, const Op& op, uint32_t index,
                          std::span<const uint32_t> last_use);
@@ -214,7 +219,8 @@ double Analyzer::beside_operands(const Graph& graph, const Op& op, uint32_t inde
   return beside;
 }
 
-double Analyzer::peak_of(const Graph& graph, const Mask& held, bool only_inner) {
+double Analyzer::peak_of(const Graph& graph, const Mask& held, bool only_inner,
+                         std::vector<double>* live_by_op) {
   constexpr uint32_t kNever = 0xffffffffu;
   uint32_t num_ops = static_cast<uint32_t>(graph.ops().size());
   std::vector<uint32_t> last_use(graph.num_values(), kNever);
@@ -238,7 +244,9 @@ double Analyzer::peak_of(const Graph& graph, const Mask& held, bool only_inner) 
   for (uint32_t index = 0; index < num_ops; ++index) {
     const Op& op = graph.op(index);
     for (uint32_t i = 0; i < op.num_results; ++i) live += bytes(op.results_begin + i);
-    most = std::max(most, live + beside_operands(graph, op, index, last_use));
+    double now = live + beside_operands(graph, op, index, last_use);
+    if (live_by_op) live_by_op->push_back(now);
+    most = std::max(most, now);
     for (uint32_t i = 0; i < op.num_results; ++i)
       if (last_use[op.results_begin + i] == kNever) live -= bytes(op.results_begin + i);
     for (Value v : graph.operands(op)) {
@@ -248,6 +256,61 @@ double Analyzer::peak_of(const Graph& graph, const Mask& held, bool only_inner) 
     }
   }
   return most;
+}
+
+// Marks the ops on the chain that takes longest; returns its seconds.
+double mark_longest_chain(const Graph& graph, std::vector<OpFigures>& ops) {
+  constexpr uint32_t kNone = 0xffffffffu;
+  std::vector<double> ends(ops.size());
+  std::vector<uint32_t> before(ops.size(), kNone);
+  uint32_t last = kNone;
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    for (Value v : graph.operands(graph.op(i))) {
+      const Op* producer = graph.producer(v);
+      if (!producer) continue;
+      uint32_t p = static_cast<uint32_t>(producer - graph.ops().data());
+      if (before[i] == kNone || ends[p] > ends[before[i]]) before[i] = p;
+    }
+    ends[i] = ops[i].seconds + (before[i] == kNone ? 0 : ends[before[i]]);
+    if (last == kNone || ends[i] > ends[last]) last = i;
+  }
+  double seconds = last == kNone ? 0 : ends[last];
+  for (; last != kNone; last = before[last]) ops[last].critical = true;
+  return seconds;
+}
+
+// The values that are there while an op runs, as peak_of() counts them.
+std::vector<Value> values_at(const Graph& graph, uint32_t index, bool is_program) {
+  std::vector<bool> needed(graph.num_values());
+  std::vector<Value> values;
+  uint32_t num_ops = static_cast<uint32_t>(graph.ops().size());
+  for (uint32_t i = index; i < num_ops; ++i)
+    for (Value v : graph.operands(graph.op(i)))
+      if (!v.is_literal()) needed[v.id] = true;
+  const Op& op = graph.op(index);
+  for (uint32_t i = 0; i < op.num_results; ++i) needed[op.results_begin + i] = true;
+  for (Value v : graph.outputs())
+    if (!v.is_literal()) needed[v.id] = is_program;
+  uint32_t end = op.results_begin + op.num_results;
+  for (uint32_t id = is_program ? 0 : graph.num_inputs(); id < end; ++id)
+    if (needed[id]) values.push_back(Value{id});
+  return values;
+}
+
+GraphFigures Analyzer::of_ops(const Graph& graph, bool is_program) {
+  GraphFigures f{.graph = &graph};
+  std::vector<double> live;
+  f.peak_bytes = peak_of(graph, Mask(graph.num_inputs(), !is_program), !is_program, &live);
+  for (const Op& op : graph.ops()) {
+    Cost cost = op_cost(graph, op, [&](const Graph& g) { return figures(g).total.cost; });
+    f.ops.push_back({cost, machine::seconds(cost), live[f.ops.size()], false});
+  }
+  if (!live.empty()) {
+    f.peak = static_cast<uint32_t>(std::ranges::max_element(live) - live.begin());
+    f.at_peak = values_at(graph, f.peak, is_program);
+  }
+  f.chain_seconds = mark_longest_chain(graph, f.ops);
+  return f;
 }
 
 template <typename Map, typename Name>
@@ -330,6 +393,22 @@ Analysis analyze(const Graph& graph) {
   a.by_op = named(f.by_op, [](const OpInfo* op) { return op->name; });
   a.by_line = named(f.by_loc, line_of);
   return a;
+}
+
+std::vector<GraphFigures> figures_of_ops(const Graph& graph) {
+  Analyzer analyzer;
+  std::vector<GraphFigures> all;
+  std::unordered_set<const Graph*> seen = {&graph};
+  std::vector<const Graph*> found = {&graph};
+  for (size_t i = 0; i < found.size(); ++i) {
+    all.push_back(analyzer.of_ops(*found[i], i == 0));
+    for (const Op& op : found[i]->ops())
+      if (op.attrs && op.attrs->holds_graphs())
+        for_each_graph(op.attrs, [&](const GraphRef& g) {
+          if (seen.insert(g.get()).second) found.push_back(g.get());
+        });
+  }
+  return all;
 }
 
 std::string to_text(const Analysis& a) {

@@ -26,7 +26,7 @@ class Block(NamedTuple):
     why: str
 
 
-def _why_cut(ops, times, total):
+def why_cut(ops, times, total):
     if times > 1:
         return f"{times} pieces of {ops} operations are alike, of {total} in all"
     return f"{ops} operations that lie between what repeats"
@@ -178,7 +178,7 @@ class Compiled(Stage):
         """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
         total = self.graph.num_ops
         return [
-            Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
+            Block(graph, times, loaded, why_cut(graph.num_ops, times, total))
             for graph, times, loaded in self._made.blocks
         ]
 

@@ -10,19 +10,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from weft.cli import cache, lower, ops, report, run
+from weft.cli import cache, lower, ops, report, run, view
 from weft.cli.about import add_paths
 from weft.cli.arguments import with_default_values
 from weft.cli.failures import describe
 from weft.config import config
 from weft.runtime.about import versions
 
-COMMANDS = (lower, run, report, ops, cache)
+COMMANDS = (lower, run, report, view, ops, cache)
 EXAMPLES = """\
 examples:
   weft lower model.py:predict --arg 'f32[8,128]'
   weft run model.py:predict --arg 'f32[8,128]=normal'
   weft report package.model:loss --arg 'f32[8,128]' --grad
+  weft view model.py:predict --arg 'f32[8,128]' -o predict.html
   weft ops dot_general
   weft cache list
 

@@ -1,6 +1,8 @@
 """`weft lower`: what a function becomes: its graph, StableHLO text, or HLO text."""
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,14 @@ def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         path.write_text(text + "\n")
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Reports a file that cannot be written."""
+    try:
+        yield
     except OSError as error:
         raise CliError(f"cannot write {path}: {error.strerror}") from None

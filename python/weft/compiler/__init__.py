@@ -11,7 +11,11 @@ function: `f.trace(x)`, `f.lower(x)` or that compiled.
 
 from weft import _core
 from weft._surface import public as _public
-from weft.compiler._programs import call as _call, graph_of as _graph_of
+from weft.compiler._programs import (
+    call as _call,
+    graph_of as _graph_of,
+    program_of as _program_of,
+)
 
 __all__ = [
     "Analysis",
@@ -26,6 +30,7 @@ __all__ = [
     "passes",
     "registry",
     "rewrites",
+    "show",
     "to_hlo",
     "verify_stablehlo",
 ]
@@ -138,6 +143,35 @@ def analyze(program, *args, **kwargs):
         cost_by_line: to a dict of flops, transcendentals and bytes.
     """
     return _core.analyze(_graph_of("analyze", program, args, kwargs))
+
+
+def show(program, *args, path=None, **kwargs):
+    """Writes a page to look at a program with: one HTML file that needs nothing but a browser.
+
+    It has the graph with search and folding, the source beside it, the program after each pass,
+    what becomes kernels, blocks and loops and why, memory over the order of operations, cost by
+    line, the critical path, and how arrays are split.
+
+    Args:
+      program: a program (see above); or a function, which is traced.
+      args, kwargs: the function's arguments; ShapeDtypeStructs will do.
+      path: where to write it; by default a file named after the function in a new folder for
+        temporary files.
+
+    Returns:
+      The path, a pathlib.Path.
+
+    Raises ArgumentTypeError for what is no program, OSError where it cannot be written.
+
+    Examples:
+      >>> page = weft.compiler.show(lambda x: wnp.sin(x) * 2, wnp.ones(3), path="sine.html")
+      >>> page.name
+      'sine.html'
+    """
+    from weft._view.model import page_data
+    from weft._view.page import write_page
+
+    return write_page(page_data(_program_of("show", program, args, kwargs)), path)
 
 
 def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):

@@ -13,10 +13,19 @@ from weft.errors import ArgumentTypeError
 
 def graph_of(what, program, args=None, kwargs=None):
     """The graph of a program; of a function traced on arguments, where `what` takes some."""
-    graph = _graph_of_program(program)
-    if graph is None and args is not None and callable(program):
+    found: Any = program_of(what, program, args, kwargs)
+    return found if isinstance(found, _core.Graph) else found.graph
+
+
+def program_of(what, program, args=None, kwargs=None):
+    """A program as a stage of a jitted function, or as a graph; a function is traced."""
+    if isinstance(program, (_core.Graph, *_STAGES)):
+        found = program
+    elif isinstance(program, (_core.Jaxpr, _core.ClosedJaxpr)):
+        found = program.graph
+    elif args is not None and callable(program):
         return _traced(program, args, kwargs)
-    if graph is None:
+    else:
         function = "" if args is None else ", or a function and its arguments"
         raise ArgumentTypeError(
             f"{what} expected a graph, what make_jaxpr returns, or a traced, lowered or compiled "
@@ -28,23 +37,18 @@ def graph_of(what, program, args=None, kwargs=None):
             f"{what} expected no arguments for a {type(program).__name__}, which is traced "
             f"already; got {len(given)} (passes go by name: passes=[...])"
         )
-    return graph
+    return found
+
+
+_STAGES = Traced, Lowered, Compiled
 
 
 def _traced(function, args, kwargs):
     trace = getattr(function, "trace", None)
     if trace is not None:  # jitted: with its static arguments
-        return trace(*args, **kwargs).graph
+        return trace(*args, **kwargs)
     jaxpr: Any = make_jaxpr(function)(*args, **kwargs)
     return jaxpr.graph
-
-
-def _graph_of_program(program):
-    if isinstance(program, _core.Graph):
-        return program
-    if isinstance(program, (_core.Jaxpr, _core.ClosedJaxpr, Traced, Lowered, Compiled)):
-        return program.graph
-    return None
 
 
 def call(graph, /, *arrays):

@@ -104,6 +104,28 @@ struct Analysis {
 WEFT_API Analysis analyze(const Graph& graph);
 WEFT_API std::string to_text(const Analysis& analysis);
 
+// What analyze() sums up, of one op of a graph.
+struct OpFigures {
+  Cost cost;           // of one run of it, with all that it runs
+  double seconds = 0;  // of a core of a CPU for that, by estimate
+  double live = 0;     // bytes that values take at once while it runs
+  bool critical = false;
+};
+struct GraphFigures {
+  const Graph* graph = nullptr;
+  std::vector<OpFigures> ops;
+  // As Analysis::peak_bytes. Of a graph that an op holds, values that are neither its inputs nor
+  // its outputs count.
+  double peak_bytes = 0;
+  uint32_t peak = 0;           // the op while which that is so
+  std::vector<Value> at_peak;  // the values that are there then; an op's graphs may have more
+  // Of the chain of ops, each of which needs a result of the last, that takes longest: its ops are
+  // the critical ones.
+  double chain_seconds = 0;
+};
+// Of a graph, and of those that its ops hold, each distinct one once; the graph itself is first.
+WEFT_API std::vector<GraphFigures> figures_of_ops(const Graph& graph);
+
 // One `fusion` op, as made by the pass `fuse`.
 struct FusionReport {
   std::string name;

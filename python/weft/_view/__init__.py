@@ -1,0 +1,1 @@
+"""Programs and profiles as pages of HTML: data, and the files that draw it."""
