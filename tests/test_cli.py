@@ -1,5 +1,6 @@
 """The weft command: what it prints, and that every mistake ends in a short message and status 2."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft._view.page import data_of
 from weft.cli import main
 from weft.cli.values import Reader
 
@@ -537,6 +539,22 @@ def test_report(cli, complaint):
     assert f"model.py:{line_of('wnp.tanh(x @ w)')}" in out
     assert "fusion" in cli(*arguments, "--passes", "fuse")
     assert "ShapeError" in complaint("report", *arguments[1:-1], "f32[4,5]")
+    figures = json.loads(cli(*arguments, "--json"))
+    assert (figures["flops"], figures["critical_path"]) == (56, 3)
+    tanh = {"ops": 1, "flops": 0, "transcendentals": 8, "bytes": 64}
+    assert figures["by_op"]["tanh"] == tanh
+
+
+def test_pages(cli, complaint, folder):
+    arguments = ["model.py:affine", "--arg", "f32[3,2]", "--arg", "f32[4,3]"]
+    assert cli("view", *arguments) == "affine.html\n"
+    page = data_of((folder / "affine.html").read_text())
+    assert (page["title"], page["tab"], page["inputs"]) == ("affine", "graph", ["w", "x"])
+    assert cli("view", *arguments, "-o", "other.html") == "other.html\n"
+    assert cli("report", *arguments, "--html", "report.html") == "report.html\n"
+    page = data_of((folder / "report.html").read_text())
+    assert (page["title"], page["tab"]) == ("affine", "cost")
+    assert "cannot write" in complaint("view", *arguments, "-o", "none/page.html")
 
 
 # Mistakes.

@@ -232,6 +232,73 @@ def test_where_it_is_written_by_default():
     assert path.read_text().startswith("<!doctype html>")
 
 
+# ---- Profiles
+
+
+def matrices(x):
+    product = x @ x
+    return weft.lax.fori_loop(0, 4, lambda _, c: wnp.sin(c @ x), product)
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("profile")
+    f, x = weft.jit(matrices, kernels="never"), wnp.ones((200, 200)) / 200
+    f(x).block_until_ready()
+    with weft.profiler.trace(folder):
+        for _ in range(3):
+            f(x).block_until_ready()
+    return folder
+
+
+def test_time_by_line_and_operation(profiled):
+    summary = weft.profiler.summary(profiled)
+    first = matrices.__code__.co_firstlineno
+    numbers = {line: share.number for line, share in summary.by_line.items()}
+    assert numbers[f"{__file__}:{first + 1} (matrices)"] == 3
+    inside = f"{__file__}:{first + 2} (<lambda>)"
+    assert numbers[inside] >= 3 * 4 * 2  # products and sines
+    for rows in (summary.by_line, summary.by_op):
+        values = [share.value for share in rows.values()]
+        assert values == sorted(values, reverse=True)
+        assert sum(values) == pytest.approx(summary.total)
+    assert re.search(rf"^  test_view.py:{first + 2} \(<lambda>\) .* %", str(summary), re.MULTILINE)
+    (file,) = profiled.glob("**/*.xplane.pb")
+    assert weft.profiler.summary(file).total == summary.total
+
+
+def test_flames_are_in_one_another(profiled, tmp_path):
+    data = data_of_page(weft.profiler.summary(profiled).show(tmp_path / "flames.html"))
+
+    def check(node):
+        inside = sum(child["value"] for child in node["children"])
+        assert node["value"] >= inside * (1 - 1e-9)
+        for child in node["children"]:
+            check(child)
+
+    check(data["flame"])
+    [program] = data["flame"]["children"]
+    assert program["name"] == "jit_matrices"
+    line = matrices.__code__.co_firstlineno + 2
+    [loop] = [n for n in program["children"] if n["name"] == f"test_view.py:{line} (matrices)"]
+    [whole] = [n for n in loop["children"] if n["children"]]
+    assert f"test_view.py:{line} (<lambda>)" in [n["name"] for n in whole["children"]]
+
+
+def test_no_profile(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"expected a folder that trace .* has none"):
+        weft.profiler.summary(tmp_path)
+
+
+def test_memory_of_arrays():
+    before = weft.profiler.memory_summary().total
+    held = wnp.ones((321, 123))
+    summary = weft.profiler.memory_summary()
+    assert summary.total - before == held.nbytes
+    assert summary.by_type["float32[321,123]"] == (held.nbytes, 1)
+    assert "float32[321,123]" in str(summary)
+
+
 # ---- In a browser
 
 
@@ -290,4 +357,16 @@ def test_pages_in_a_browser(tmp_path, chromium):
         chromium.run("weft.show(arguments[0])", stage)
         assert count(chromium, ".node")
     assert chromium.screenshot().startswith(b"\x89PNG")
+    assert chromium.messages() == []
+
+
+def test_flames_in_a_browser(profiled, tmp_path, chromium):
+    chromium.open(weft.profiler.summary(profiled).show(tmp_path / "flames.html").as_uri())
+    all_of_it = count(chromium, ".flame")
+    assert all_of_it > 5
+    chromium.type("#search", "lambda")
+    assert 0 < count(chromium, ".flame.found") < all_of_it
+    chromium.run("document.querySelector('.flame.found').dispatchEvent(new Event('click'))")
+    assert "›" in chromium.run("return document.querySelector('.crumbs').textContent")
+    assert count(chromium, ".flame") < all_of_it
     assert chromium.messages() == []

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from weft import _html
 from weft._figures import columns
+from weft._hlo_places import Places
 
 _KINDS = (
     "all-reduce",
@@ -152,7 +153,7 @@ class _Module:
     def __init__(self, text):
         devices = re.search(r"num_partitions=(\d+)", text.split("\n", 1)[0])
         self.num_devices = int(devices[1]) if devices else 1
-        self.tables = _tables(text)
+        self.places = Places(text)
         self.collectives = collections.defaultdict(list)  # by computation
         self.calls = collections.defaultdict(list)  # by computation: (callee, trips or None)
         self.entry = ""
@@ -216,7 +217,7 @@ class _Module:
         sent = round(data * _SENT.get(op.kind, lambda group: (group - 1) / group)(size))
         counted = collections.Counter(op.operands)
         types = ", ".join(t if n == 1 else f"{n} x {t}" for t, n in counted.items())
-        where, file, line = self._place(op.rest)
+        where, file, line = self.places.of(op.rest)
         return Collective(op.kind, types, data, sent, number, size, groups, where, file, line)
 
     def _groups(self, op):
@@ -238,35 +239,6 @@ class _Module:
             groups = re.findall(r"\{([\d,]*)\}", found[1])
             return len(groups[0].split(",")), len(groups)
         return self.num_devices, 1
-
-    def _place(self, rest):
-        """The user's line, as text and in parts; the name of the op where there is none."""
-        frame = re.search(r"stack_frame_id=(\d+)", rest)
-        location = self.tables["StackFrames"].get(frame[1]) if frame else None
-        if location:
-            at = self.tables["FileLocations"][location["file_location_id"]]
-            file = self.tables["FileNames"][at["file_name_id"]]
-            function = self.tables["FunctionNames"][at["function_name_id"]]
-            return f"{file}:{at['line']} ({function})", file, int(at["line"])
-        file = re.search(r'source_file="([^"]*)"', rest)
-        line = re.search(r"source_line=(\d+)", rest)
-        if file and line:
-            return f"{file[1]}:{line[1]}", file[1], int(line[1])
-        name = re.search(r'op_name="([^"]*)"', rest)
-        return name[1] if name else "", "", 0
-
-
-def _tables(text):
-    """The tables of source lines at the head of a module, by their names and numbers."""
-    tables = collections.defaultdict(dict)
-    for head in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
-        found = re.search(rf"^{head}\n(.*?)\n\s*\n", text, re.MULTILINE | re.DOTALL)
-        for number, entry in re.findall(r"^(\d+) (.*)$", found[1] if found else "", re.MULTILINE):
-            if entry.startswith("{"):
-                tables[head][number] = dict(re.findall(r"(\w+)=(\d+)", entry))
-            else:
-                tables[head][number] = entry.strip('"')
-    return tables
 
 
 def _rings(pairs):

@@ -3,8 +3,9 @@
     with weft.profiler.trace("/tmp/profile"):
         train_step(state).block_until_ready()
 
-The folder is for TensorBoard's profile plugin and for xprof; `create_perfetto_trace` adds a file
-for https://ui.perfetto.dev. Profiles of memory are for `pprof`.
+`print(weft.profiler.summary("/tmp/profile"))` tells which lines took the time. The folder is for
+TensorBoard's profile plugin and for xprof, too; `create_perfetto_trace` adds a file for
+https://ui.perfetto.dev. Profiles of memory are for `pprof`.
 """
 
 import contextlib
@@ -30,12 +31,14 @@ __all__ = [
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "memory_summary",
     "register_subprocess",
     "save_device_memory_profile",
     "start_server",
     "start_trace",
     "stop_server",
     "stop_trace",
+    "summary",
     "trace",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
@@ -191,6 +194,41 @@ def save_device_memory_profile(filename, backend=None):
     profile = device_memory_profile(backend)
     with open(filename, "wb") as file:
         file.write(profile)
+
+
+def summary(log_dir):
+    """Which lines of the user's, and which operations, took the time of a profile.
+
+    print(weft.profiler.summary("/tmp/profile"))
+    weft.profiler.summary("/tmp/profile").show("profile.html")  # a page with flames
+
+    Args:
+      log_dir: the folder given to `trace` or `start_trace`, of which the newest profile counts, or
+        a file *.xplane.pb.
+
+    Returns:
+      A summary with by_line and by_op, dicts from a name to (nanoseconds, number of runs), largest
+      first; total, in nanoseconds; and `show(path)`, which writes a page. Times are those that
+      operations of compiled programs ran, on all threads and devices, each without operations
+      within it. A fusion counts for the line of one of the operations that it is made of.
+
+    Raises FileNotFoundError where there is no profile.
+    """
+    from weft import _profiles
+
+    return _profiles.summary(log_dir)
+
+
+def memory_summary():
+    """What holds the memory of devices now, by type and device of the arrays.
+
+    Returns:
+      A summary as `summary` gives, of bytes and numbers of arrays. Which lines made the arrays is
+      not known; `weft.compiler.show` tells by line what lives within a program.
+    """
+    from weft import _profiles
+
+    return _profiles.memory_summary()
 
 
 _open_to_users(__name__)

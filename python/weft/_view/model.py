@@ -22,14 +22,12 @@ _SMALL = 500  # operations: what is smaller is compiled as one program as it is
 
 
 def analysis_data(analysis):
-    """An Analysis as plain data; by_op and by_line are lists of (name, ops, flops,
-    transcendentals, bytes)."""
+    """An Analysis as plain data: its figures, and dicts by_op and by_line of dicts with ops, flops,
+    transcendentals and bytes."""
     data = {name: getattr(analysis, name) for name in _FIGURES}
     for by in ("by_op", "by_line"):
         costs = getattr(analysis, f"cost_{by}")
-        data[by] = [
-            [name, ops, *costs[name].values()] for name, ops in getattr(analysis, by).items()
-        ]
+        data[by] = {name: {"ops": n, **costs[name]} for name, n in getattr(analysis, by).items()}
     return data
 
 

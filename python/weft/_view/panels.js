@@ -397,17 +397,17 @@ function chart(app, g) {
 function costPanel(app) {
   const { analysis } = app.stage;
   const columns = (first) => [
-    { title: first, of: (r) => el('code', {}, r[0]) },
-    { title: 'operations', of: (r) => showWhole(r[1]), number: true, sort: (r) => r[1] },
-    { title: 'flops', of: (r) => showWhole(r[2]), number: true, sort: (r) => r[2] },
-    { title: '', of: (r) => bar(r[2] / Math.max(1, analysis.flops)) },
-    { title: 'functions', of: (r) => showWhole(r[3]), number: true, sort: (r) => r[3] },
-    { title: 'bytes', of: (r) => showWhole(r[4]), number: true, sort: (r) => r[4] },
-    { title: '', of: (r) => bar(r[4] / Math.max(1, analysis.bytes)) },
+    { title: first, of: (r) => el('code', { title: r.name }, baseName(r.name)) },
+    ...['ops', 'flops', 'transcendentals', 'bytes'].flatMap((key) => [
+      { title: { ops: 'operations', transcendentals: 'functions' }[key] ?? key,
+        of: (r) => showWhole(r[key]), number: true, sort: (r) => r[key] },
+      ...(key === 'flops' || key === 'bytes'
+        ? [{ title: '', of: (r) => bar(r[key] / Math.max(1, analysis[key])) }] : []),
+    ]),
   ];
+  const rows = (by) => Object.entries(by).map(([name, of]) => ({ name, ...of }));
   const tile = (title, text) => el('div', { class: 'tile' }, el('b', {}, text), el('span', {}, title));
   const fileOf = (text) => app.model.places.find((p) => p.file && text === `${p.file}:${p.line}`);
-  const short = ([text, ...rest]) => [baseName(text), ...rest, text];
   return el('div', { class: 'page' },
     el('div', { class: 'tiles' }, tile('operations', showWhole(analysis.ops)),
       tile('flops', showCount(analysis.flops)),
@@ -417,12 +417,13 @@ function costPanel(app) {
       tile('longest chain', plural(analysis.critical_path, 'op')),
       tile('most on one level', plural(analysis.width, 'op'))),
     el('h2', {}, 'By line'),
-    table(columns('line'), analysis.by_line.map(short), { sorted: 2, pick: (r) => {
-      const p = fileOf(r[5]);
+    table(columns('line'), rows(analysis.by_line), { sorted: 2, pick: (r) => {
+      const p = fileOf(r.name);
       if (p) app.markLine(p.file, p.line);
     } }),
     el('h2', {}, 'By operation'),
-    table(columns('operation'), analysis.by_op, { sorted: 2, pick: (r) => app.search(r[0]) }));
+    table(columns('operation'), rows(analysis.by_op),
+      { sorted: 2, pick: (r) => app.search(r.name) }));
 }
 
 function chainPanel(app) {
@@ -436,11 +437,27 @@ function chainPanel(app) {
     rows.push({ i, kind: model.kind(g, i), place: model.place(g, i), sum });
   }
   const all = g.sums.ns[g.size];
+  const most = Math.max(1e-9, ...rows.map((r) => r.kind.ns));
+  const lines = new Map();
+  for (const { kind, place } of rows) {
+    const key = placeText(place) || 'unknown line';
+    const line = lines.get(key) ?? lines.set(key, { key, place, ns: 0, count: 0 }).get(key);
+    line.ns += kind.ns;
+    line.count++;
+  }
   return el('div', { class: 'page' },
     el('h2', {}, 'The critical path'),
     el('p', {}, `The chain of ${plural(rows.length, 'operation')} that takes longest, by estimate: ` +
       `${showTime(g.chain)} of ${showTime(all)} in all. However much runs at once, a run takes as ` +
       `long. ${all > 0 ? (all / g.chain).toFixed(2) : 1} cores would be busy on average.`),
+    table([
+      { title: 'line', of: (r) => r.key },
+      { title: 'operations', of: (r) => showWhole(r.count), number: true, sort: (r) => r.count },
+      { title: 'time', of: (r) => showTime(r.ns), number: true, sort: (r) => r.ns },
+      { title: 'share', of: (r) => bar(r.ns / Math.max(g.chain, 1e-9)) },
+    ], [...lines.values()], { sorted: 2, most: 12,
+      pick: (r) => r.place.file && app.markLine(r.place.file, r.place.line) }),
+    el('h2', {}, 'Its operations, in order'),
     table([
       { title: '', of: (r) => String(r.i), number: true },
       { title: 'operation', of: (r) => el('code', {}, r.kind.name) },
@@ -448,7 +465,7 @@ function chainPanel(app) {
         cut(r.kind.results.map((t) => model.types[t].text).join(' '), 40)) },
       { title: 'line', of: (r) => placeText(r.place) },
       { title: 'time', of: (r) => showTime(r.kind.ns), number: true, sort: (r) => r.kind.ns },
-      { title: '', of: (r) => bar(r.kind.ns / Math.max(g.chain, 1e-9)) },
+      { title: '', of: (r) => bar(r.kind.ns / most) },
       { title: 'until then', of: (r) => showTime(r.sum), number: true },
     ], rows, { most: 500, pick: (r) => app.reveal(g.number, r.i) }));
 }

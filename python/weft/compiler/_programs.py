@@ -3,9 +3,9 @@
 from typing import Any
 
 from weft import _core
+from weft._jit import jit
 from weft._stages.compiled import Compiled
 from weft._stages.lowered import Lowered
-from weft._stages.program import make_jaxpr
 from weft._stages.traced import Traced
 from weft._types.avals import ShapedArray, typeof
 from weft.errors import ArgumentTypeError
@@ -44,11 +44,9 @@ _STAGES = Traced, Lowered, Compiled
 
 
 def _traced(function, args, kwargs):
-    trace = getattr(function, "trace", None)
-    if trace is not None:  # jitted: with its static arguments
-        return trace(*args, **kwargs)
-    jaxpr: Any = make_jaxpr(function)(*args, **kwargs)
-    return jaxpr.graph
+    # A jitted function has static arguments of its own.
+    trace = getattr(function, "trace", None) or jit(function).trace
+    return trace(*args, **kwargs)
 
 
 def call(graph, /, *arrays):
