@@ -169,7 +169,7 @@ def test_what_weft_lacks_is_told():
 def test_what_is_known_of_results():
     import weft
     import weft.numpy as wnp
-    from weft import _as_jax_flat as flat
+    from weft._as_jax import flat
 
     inner = weft.jit(lambda a, b: (a * 2, b + 1))
 

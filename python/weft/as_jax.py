@@ -12,153 +12,82 @@ import sys
 import types
 from typing import Any
 
-import numpy as np
-
-from weft import _as_jax_flat as flat, _core
-from weft._types.avals import AbstractRef, AbstractValue, ShapedArray, typeof
-from weft.dtypes import extended, float0, to_complex_dtype
-from weft.errors import TypePromotionError
-from weft.experimental import checkify
-from weft.extend.core import Primitive, get_opaque_trace_state
-from weft.flatten_util import ravel_pytree
+from weft import _core
+from weft._as_jax import flat
+from weft._as_jax.names import HOMES, NOT_THERE, VALUES
 from weft.numpy import _namespace
-from weft.runtime.callback import effects_barrier
-
-_VERSION = (0, 10, 2)  # the one whose names and behaviour weft has
-
-
-def _inside_of_jax(*args, **kwargs):
-    raise NotImplementedError("a part of the inside of JAX that weft has no counterpart of")
-
-
-class _Unused:
-    """A class that nothing of weft is an instance of."""
-
-
-def _itself(function=None, **options):
-    """A decorator that changes nothing, with and without options."""
-    return (lambda f: f) if function is None else function
-
-
-_VERSIONS = {"__version__": ".".join(map(str, _VERSION)), "__version_info__": _VERSION}
-_STAND_INS: dict[str, dict[str, Any]] = {
-    "jax": _VERSIONS,
-    "jax.version": _VERSIONS,
-    "jax.lib": {},
-    "jax.api_util": {
-        "debug_info": flat.debug_info,
-        "flatten_fun": flat.flatten_fun,
-        "flatten_fun_nokwargs": flat.flatten_fun_nokwargs,
-        "safe_map": lambda f, *rows: list(map(f, *rows)),
-        "shaped_abstractify": typeof,
-    },
-    "jax.core": {
-        "get_opaque_trace_state": get_opaque_trace_state,
-        "pytype_aval_mappings": {np.ndarray: _itself},
-        "Trace": flat.Named,
-    },
-    "jax.experimental": {"cur_qdd": _inside_of_jax},
-    "jax.experimental.hijax": {
-        "AbstractValue": AbstractValue,
-        "AvalMutableQDD": flat.Named,
-        "AvalQDD": flat.Named,
-        "HiPrimitive": flat.Named,
-        "MutableHiType": flat.Named,
-        "Zero": _Unused,
-        "aval_method": _itself,
-        "aval_property": _itself,
-        "control_flow_allowed_effects": flat.Effects(),
-        "instantiate_zeros": _itself,
-        "is_undefined_primal": lambda x: False,
-        "register_hitype": lambda cls, to_type: None,
-    },
-    "jax.experimental.sparse": {"BCOO": _Unused, "sparsify": _inside_of_jax},
-    "jax.extend.core": {
-        "DropVar": _Unused,
-        "Effect": flat.Named,
-        "TraceTag": _inside_of_jax,
-        "find_top_trace": lambda xs: flat.Trace,
-        "set_current_trace": _inside_of_jax,
-        "take_current_trace": _inside_of_jax,
-    },
-    "jax.extend.core.primitives": {"call_p": _Unused, "closed_call_p": _Unused},
-    "jax.extend.linear_util": {
-        "WrappedFun": flat.WrappedFun,
-        "transformation": _itself,
-        "transformation_with_aux": _itself,
-        "wrap_init": flat.wrap_init,
-    },
-    "jax.extend.source_info_util": {"register_exclusion": lambda path: None},
-    "jax.interpreters.ad": {"JVPTracer": _core.Tracer},
-    "jax.interpreters.mlir": {"emit_python_callback": _inside_of_jax},
-    "jax.interpreters.partial_eval": {
-        "PartialVal": flat.PartialVal,
-        "trace_to_jaxpr_nounits": flat.trace_to_jaxpr_nounits,
-    },
-    "jax.interpreters.xla": {"canonicalize_dtype_handlers": {np.ndarray: _itself}},
-    "jax._src": {},
-    "jax._src.ad_util": {"stop_gradient_p": Primitive("stop_gradient")},
-    "jax._src.api_util": {"infer_argnums_and_argnames": flat.infer_argnums_and_argnames},
-    "jax._src.checkify": {name: getattr(checkify, name) for name in checkify.__all__},
-    "jax._src.compiler": {},
-    "jax._src.core": {
-        "ShapedArray": ShapedArray,
-        "trace_state_clean": lambda: not _core.in_trace(),
-    },
-    "jax._src.dispatch": {"wait_for_tokens": effects_barrier},
-    "jax._src.dtypes": {
-        "DType": _Unused,
-        "ExtendedDType": _Unused,
-        "TypePromotionError": TypePromotionError,
-        "extended": extended,
-        "float0": float0,
-        "to_complex_dtype": to_complex_dtype,
-    },
-    "jax._src.earray": {},
-    "jax._src.flatten_util": {"ravel_pytree": ravel_pytree},
-    "jax._src.interpreters": {},
-    "jax._src.interpreters.pxla": {},
-    "jax._src.state": {},
-    "jax._src.state.types": {"AbstractRef": AbstractRef},
-    "jax._src.traceback_util": {
-        "api_boundary": _itself,
-        "include_frame": lambda frame: True,
-        "register_exclusion": lambda path: None,
-    },
-    "jax._src.tree_util": {"_registry": flat.NodeClasses()},
-    "jax._src.xla_bridge": {"_backends": {}},
-}
-
 
 # Of the names with underscores around them, those that are for users.
 _OPEN = ("__all__", "__array_api_version__", "__array_namespace_info__")
 
 
-class _Renamed(types.ModuleType):
-    """A module of weft under the name that it has in JAX; or stand-ins alone."""
+# The paths below jax of modules that the tables name, and of those above them.
+_NAMED = {
+    path.rsplit(".", up)[0]
+    for path in (*HOMES, *VALUES, *NOT_THERE)
+    for up in range(path.count(".") + 1)
+}
 
-    def __init__(self, name, own, stand_ins):
+
+class _Renamed(types.ModuleType):
+    """A module of jax: what the tables say, and what those modules have that stand behind it."""
+
+    def __init__(self, name, behind):
+        own = behind[0] if behind else None
         super().__init__(name, getattr(own, "__doc__", None))
         self.__path__ = []
-        self._own = own
+        self._behind = behind
+        self._path = name.partition(".")[2]
         if hasattr(own, "__all__"):
             self.__all__ = own.__all__
-        vars(self).update(stand_ins)
+        vars(self).update(VALUES.get(self._path, {}))
 
     def __getattr__(self, name):
-        if (full_name := f"{self.__name__}.{name}") in _STAND_INS:
-            return importlib.import_module(full_name)
-        is_machinery = name.startswith("__") and name not in _OPEN
-        if is_machinery or self._own is None:
+        path = f"{self._path}.{name}".lstrip(".")
+        if path in _NAMED:
+            return importlib.import_module(f"jax.{path}")
+        if name.startswith("__") and name not in _OPEN:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = getattr(self._own, name)
+        found = self._found(name)
         if isinstance(found, types.ModuleType) and found.__name__.startswith("weft."):
             found = importlib.import_module("jax" + found.__name__.removeprefix("weft"))
         vars(self)[name] = found
         return found
 
+    def _found(self, name):
+        for module in self._behind:
+            if hasattr(module, name):
+                return getattr(module, name)
+        if name in NOT_THERE.get(self._path, ()):
+            return NOT_THERE[self._path][name]
+        if self._behind and self._behind[0].__name__.startswith("weft"):
+            return getattr(self._behind[0], name)  # which says why it has no such name
+        raise AttributeError(_not_in_weft(f"{self.__name__}.{name}"))
+
     def __dir__(self):
-        return sorted({*vars(self), *dir(self._own)})
+        return sorted({*vars(self), *(name for module in self._behind for name in dir(module))})
+
+
+def _not_in_weft(name):
+    return f"{name} is not in weft: it is part of the inside of JAX"
+
+
+def _behind(path):
+    """The modules that stand behind the one of jax at a path; none where only the tables do.
+
+    Raises ModuleNotFoundError, which says why, where there is nothing.
+    """
+    if path in HOMES:
+        return [importlib.import_module(f"jax.{home}".rstrip(".")) for home in HOMES[path]]
+    try:
+        return [importlib.import_module(f"weft.{path.removeprefix('_src.')}".rstrip("."))]
+    except ModuleNotFoundError:
+        if path in _NAMED:
+            return []
+        if path.startswith("_src."):
+            # Of this name, as Python would drop the text for an import of the name of a module.
+            raise ModuleNotFoundError(_not_in_weft(f"jax.{path}"), name=f"weft.{path}") from None
+        raise
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -168,13 +97,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec):
-        try:
-            own = importlib.import_module("weft" + spec.name.removeprefix("jax"))
-        except ModuleNotFoundError:
-            if spec.name not in _STAND_INS:
-                raise
-            own = None
-        return _Renamed(spec.name, own, _STAND_INS.get(spec.name, {}))
+        return _Renamed(spec.name, _behind(spec.name.partition(".")[2]))
 
     def exec_module(self, module):
         pass

@@ -3,5 +3,7 @@
 from weft._surface import public as _public
 from weft.extend import core
 
-__all__ = ["core", "random"]
-__getattr__, __dir__ = _public(__name__, __all__, later={"weft.extend.random": ()})
+__all__ = ["backend", "core", "random"]
+__getattr__, __dir__ = _public(
+    __name__, __all__, later={"weft.extend.backend": (), "weft.extend.random": ()}
+)

@@ -155,6 +155,12 @@ def devices(platform=None):
     return found
 
 
+def clients():
+    """The clients by platform, those that are wanted most first."""
+    start()
+    return dict(_clients)
+
+
 def own_cpu():
     """The first CPU device of this process."""
     return next(d for d in devices("cpu") if d.process_index == d.client.process_index())
