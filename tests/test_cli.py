@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -85,6 +86,14 @@ class Model:
     @staticmethod
     def call(x):
         return x - 1
+
+    def method(self, x):
+        return x - self.shift
+
+    shift = 2
+
+
+model = Model()
 
 
 constant = 3
@@ -198,6 +207,23 @@ def test_output_file(cli, folder):
     assert (folder / "out.txt").read_text().startswith("{ lambda ;")
 
 
+def test_bytes(cli, complaint, folder, monkeypatch):
+    from weft.runtime.mlir import parse_module, portable_text
+
+    arguments = ["lower", "model.py:double", "--arg", "f32[2]", "--emit"]
+    assert cli(*arguments, "portable", "-o", "out.mlirbc") == ""
+    data = (folder / "out.mlirbc").read_bytes()
+    assert data.startswith(b"ML\xefR") and "stablehlo.multiply" in portable_text(data)
+    command = [sys.executable, "-m", "weft", *arguments, "bytecode"]
+    data = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True).stdout
+    assert data.startswith(b"ML\xefR") and "stablehlo.multiply" in str(parse_module(data))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for form in ("portable", "bytecode"):
+        assert "not for a terminal" in complaint(*arguments, form)
+    with pytest.raises(ValueError, match="malformed"):
+        weft.compiler.to_bytecode("module {")
+
+
 def test_dotted_names_and_jitted_functions(cli):
     assert "sub a 1.0" in cli("lower", "model.py:Model.call", "--arg", "f32[]")
     assert "add a 1.0" in cli("lower", "model.py:jitted", "--arg", "f32[]")
@@ -250,6 +276,27 @@ def test_x64(cli):
 def test_run_prints_results(cli):
     out = cli("run", "model.py:double", "--arg", "i32[3]=[1, 2, 3]")
     assert out == "out: int32[3]\n[2 4 6]\n"
+
+
+def test_run_prints_json(cli):
+    out = cli("run", "model.py:tree", "--args", "model.py:example_args", "--json")
+    found = json.loads(out)
+    assert sorted(found) == ["out", "pair.0", "pair.1"]
+    assert found["pair.1"] == {"dtype": "float32", "shape": [2], "values": [0.0, 0.0]}
+    for spec, values in (
+        ("f32[3]=[1, nan, -inf]", [2.0, "nan", "-inf"]),
+        ("c64[]=1+2j", [2.0, 4.0]),
+        ("bf16[]=1.5", 3.0),
+        ("i32[1,1]=4", [[8]]),
+    ):
+        out = cli("run", "model.py:double", "--arg", spec, "--json")
+        assert json.loads(out)["out"]["values"] == values
+    assert (
+        json.loads(cli("run", "model.py:prints", "--arg", "bool[]=1", "--json").split("\n")[1])[
+            "out"
+        ]["values"]
+        is True
+    )
 
 
 def test_run_fills_a_shape_with_one_number(cli):
@@ -317,6 +364,13 @@ def test_ops_tells_signature_dtypes_attributes_and_rules(cli):
         assert re.search(rf"^    {rule} ", out, re.MULTILINE)
 
 
+def test_ops_as_json(cli):
+    (found,) = json.loads(cli("ops", "integer_pow", "--json"))
+    assert found["name"] == "integer_pow" and ["float32", "float32"] in found["dtypes"]
+    assert [a["name"] for a in found["attributes"]] == ["y"]
+    assert len(json.loads(cli("ops", "--json"))) == len(weft.compiler.registry())
+
+
 def test_version(folder, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
@@ -334,7 +388,7 @@ def test_version(folder, capsys):
 
 
 def test_help_has_examples(folder, capsys):
-    for command in ([], ["lower"], ["run"], ["report"], ["ops"]):
+    for command in ([], ["lower"], ["run"], ["report"], ["ops"], ["cache"], ["completion"]):
         with pytest.raises(SystemExit) as stop:
             main([*command, "--help"])
         assert stop.value.code == 0
@@ -678,7 +732,41 @@ def test_unknown_pass_and_unwritable_output(complaint):
 
 
 def test_unknown_op(complaint):
-    assert "no such op: dott_general; did you mean dot_general?" in complaint("ops", "dott_general")
+    message = complaint("ops", "dott_general")
+    assert "no such op: dott_general; did you mean 'dot_general'?" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lower", "modl.py:double"], "no such file: modl.py; did you mean 'model.py'?"),
+        (["--arg", "fp32[3]"], "no such dtype: 'fp32' (examples: f32, bf16, i32, bool); did you "
+         "mean 'f32'?"),
+        (["--arg", "flaot32[3]"], "did you mean 'float32'?"),
+        (["--arg", "f32"], "did you mean 'f32[]'?"),
+        (["--arg", "f32(3, 4)"], "did you mean 'f32[3,4]'?"),
+        (["--arg", "f32[3x4]"], "did you mean [3,4]?"),
+        (["--arg", "x.npy"], "did you mean '@x.npy'?"),
+        (["--arg", "x=f32[3]"], "did you mean --kwarg 'x=f32[3]'?"),
+        (["--arg", "none"], "did you mean 'None'?"),
+        (["--arg", "f32[3]=norml"], "got 'norml'; did you mean 'normal' or"),
+        (["--arg", "f32[]", "--passes", "foldd"], "pass is called 'foldd'; did you mean 'fold'?"),
+        (["lower", "model.py:affine", "--arg", "1.0", "--arg", "1.0", "--kwarg", "scal=2.0"],
+         "got 2 positional, scal=...; did you mean 'scale'?"),
+        (["lower", "model.py:Model.method", "--arg", "1.0"], "is a method without its instance"),
+    ],
+)  # fmt: skip
+def test_what_was_meant(complaint, arguments, message):
+    if arguments[0] != "lower":
+        arguments = ["lower", "model.py:double", *arguments]
+    assert message in complaint(*arguments)
+
+
+def test_methods_of_instances(cli, folder):
+    assert "sub a 2.0" in cli("lower", "model.py:model.method", "--arg", "f32[]")
+    (folder / "helper.py").write_text("import model\nargs = (model.Model(), 1.0)\n")
+    assert "sub a 2.0" in cli("lower", "model.py:Model.method", "--args", "helper.py:args",
+                              "--static", "0")  # fmt: skip
 
 
 def test_static_on_a_jitted_function(complaint):
@@ -686,32 +774,79 @@ def test_static_on_a_jitted_function(complaint):
 
 
 def test_usage_errors_end_with_status_2(folder, capsys):
-    for arguments in (
-        [],
-        ["lower"],
-        ["lower", "model.py:f", "--emit", "asm"],
-        ["unknown"],
-        ["run", "model.py:f", "--grad=x"],
-        ["run", "model.py:f", "--vmap=x"],
-        ["run", "model.py:f", "--seed", "-1"],
-    ):
+    for arguments, message in (
+        ([], "weft: error: the following arguments are required: COMMAND"),
+        (["lower"], "weft lower: error: the following arguments are required: FILE.py:FUNCTION"),
+        (["lower", "model.py:f", "--emit", "asm"], "weft lower: error: argument --emit: expected "
+         "graph, stablehlo, hlo, bytecode or portable; got 'asm'\n"),
+        (["lower", "model.py:f", "--emit", "grph"], "got 'grph'; did you mean 'graph'?"),
+        (["lowr"], "weft: error: argument COMMAND: expected lower, "),
+        (["lowr"], "got 'lowr'; did you mean 'lower'?"),
+        (["cache", "lst"], "weft cache: error: argument action: expected where, list, "),
+        (["run", "model.py:f", "--grad=x"], "weft run: error: argument --grad: expected positions"),
+        (["run", "model.py:f", "--vmap=x"], "weft run: error: argument --vmap: expected axes"),
+        (["run", "model.py:f", "--seed", "-1"], "weft run: error: argument --seed: expected a "),
+        (["run", "model.py:f", "f32[3]"], "weft run: error: unrecognized arguments: f32[3] "
+         "(arguments of the function go behind --arg)\n"),
+        (["ops", "add", "--fast"], "weft ops: error: unrecognized arguments: --fast\n"),
+        (["lower", "model.py:f", "--pases=x"], "unrecognized arguments: --pases=x; did you mean "
+         "'--passes'?"),
+        (["--x64", "lower", "model.py:f"], "weft lower: error: unrecognized arguments: --x64 (it "
+         "goes behind `weft lower`)"),
+    ):  # fmt: skip
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2
-        assert "usage: weft" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["run", "model.py:f", "f32[3]"])
-    assert (
-        "arguments: f32[3] (arguments of the function go behind --arg)" in capsys.readouterr().err
-    )
-    with pytest.raises(SystemExit):
-        main(["run", "model.py:f", "--fast"])
-    assert "--arg)" not in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert err.startswith("usage: weft") and message in err
 
 
 def test_traceback_shows_all(folder, capsys):
     with pytest.raises(ValueError, match="first line"):
         main(["lower", "model.py:raises", "--arg", "f32[]", "--traceback"])
+
+
+# What shells complete.
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("low", ["lower"]),
+        ("", ["lower", "run", "report", "ops", "cache", "completion"]),
+        ("--ver", ["--version"]),
+        ("lower model.py:f --emit ", ["graph", "stablehlo", "hlo", "bytecode", "portable"]),
+        ("lower model.py:f --emit g", ["graph"]),
+        ("lower --lo", ["--locations"]),
+        ("lower mod", []),  # bash completes names of files
+        ("lower --grad --lo", ["--locations"]),
+        ("cache c", ["clear"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+        ("ops --j", ["--json"]),
+    ],
+)
+def test_completion_by_bash(cli, folder, typed, expected):
+    (folder / "complete.sh").write_text(cli("completion", "bash"))
+    words = " ".join(f"'{word}'" for word in f"weft {typed}".split(" "))
+    script = f"""source complete.sh
+        COMP_WORDS=({words}) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        $(complete -p weft | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=folder)
+    assert done.stderr == ""
+    assert set(expected) <= set(done.stdout.split())
+    assert expected == [] or typed == "" or done.stdout.split() == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_scripts(cli, shell):
+    script = cli("completion", shell)
+    assert "--emit" in script or "-l emit" in script
+    for word in ("lower", "portable", "verify"):
+        assert word in script
+    if shutil.which(shell):
+        done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 # As a process.

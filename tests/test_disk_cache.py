@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -645,6 +646,17 @@ def test_command(on, capsys):
     assert any("tangent" in line and "jaxlib" in line for line in lines)
     assert main(["cache", "list", "tang"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+    assert main(["cache", "sizes"]) == 0
+    assert re.search(r"^step +\d\.\d KB  1 program$", capsys.readouterr().out, re.MULTILINE)
+    found = {}
+    for action in ("where", "list", "sizes", "verify"):
+        assert main(["cache", action, "--json"]) == 0
+        found[action] = json.loads(capsys.readouterr().out)
+    sizes = sorted(path.stat().st_size for path in on.glob("*.weft"))
+    assert found["where"]["path"] == str(on) and found["where"]["bytes"] == sum(sizes)
+    assert sorted(program["bytes"] for program in found["list"]) == sizes
+    assert [total["bytes"] for total in found["sizes"]] == sizes[::-1]
+    assert found["verify"] == {"whole": 2, "damaged": [], "removed": 0}
     assert main(["cache", "verify"]) == 0
     assert capsys.readouterr().out == "2 programs as they were written, 0 not\n"
     assert main(["cache", "clear", "tang"]) == 0

@@ -10,14 +10,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from weft.cli import cache, lower, ops, report, run, view
+from weft.cli import cache, completion, lower, ops, report, run, view
 from weft.cli.about import add_paths
 from weft.cli.arguments import with_default_values
 from weft.cli.failures import describe
+from weft.cli.parser import Parser
 from weft.config import config
 from weft.runtime.about import versions
 
-COMMANDS = (lower, run, report, view, ops, cache)
+COMMANDS = (lower, run, report, view, ops, cache, completion)
 EXAMPLES = """\
 examples:
   weft lower model.py:predict --arg 'f32[8,128]'
@@ -37,12 +38,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def build_parser() -> Parser:
+    parser = Parser(
         prog="weft",
         description="Look at, and run, the programs that Python functions become.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="versions of weft and of what it runs on"
@@ -51,6 +51,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add_parser(commands)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command, root=parser)
     return parser
 
 
@@ -72,8 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options, rest = parser.parse_known_args(with_default_values(argv))
     if rest:
-        way = " (arguments of the function go behind --arg)" if rest[0][0] != "-" else ""
-        parser.error(f"unrecognized arguments: {' '.join(rest)}{way}")
+        options.parser.refuse(rest)
     try:
         with settings():
             options.run(options)

@@ -10,7 +10,7 @@ from typing import Any
 from weft._autodiff import grad
 from weft._jit import jit
 from weft._vmap import vmap
-from weft.cli.failures import CliError
+from weft.cli.failures import CliError, did_you_mean
 from weft.cli.load import load, load_function
 from weft.cli.values import Reader, literal
 from weft.config import config
@@ -29,7 +29,6 @@ arguments (SPEC):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "target", metavar="FILE.py:FUNCTION", help="the function, or package.module:FUNCTION"
     )
@@ -59,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, default=0, help="of random arguments; default: 0")
     parser.add_argument("--x64", action="store_true", help="64-bit dtypes stay as they are")
     add_traceback(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def add_traceback(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +166,14 @@ def read_arguments(
         if name in kwargs:
             raise CliError(f"--kwarg {name} is given twice")
         kwargs[name] = reader.read(spec, f"--kwarg {text!r}", need_values)
-    check_signature(options.target, function, args, kwargs)
+    signature = signature_of(function)
+    if signature is not None:
+        if not options.args and next(iter(signature.parameters), "") == "self":
+            raise CliError(
+                f"{options.target} is a method without its instance: name one that the file makes "
+                "(after `model = Model()`, FILE.py:model.call), or give all arguments by --args"
+            )
+        check_signature(options.target, function, signature, args, kwargs)
     return args, kwargs
 
 
@@ -179,21 +189,30 @@ def positional_arguments(target: str) -> tuple[Any, ...]:
     return found
 
 
-def check_signature(
-    target: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        signature = inspect.signature(function)
+        return inspect.signature(function)
     except (TypeError, ValueError):
-        return
+        return None
+
+
+def check_signature(
+    target: str,
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
         name = target.rpartition(":")[2]
         given = [f"{len(args)} positional", *(f"{k}=..." for k in kwargs)]
+        names = signature.parameters
+        meant = next((did_you_mean(k, names) for k in kwargs if k not in names), "")
         raise CliError(
             f"the arguments do not fit `def {name}{signature}`{definition_of(function)}: {error}; "
-            f"got {', '.join(given)}"
+            f"got {', '.join(given)}{meant}"
         ) from None
 
 

@@ -1,9 +1,11 @@
 """How the command reports an error: a message of one screen that points into the user's code."""
 
+import difflib
 import linecache
 import re
 import sysconfig
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 MAX_LINES = 16
@@ -18,6 +20,12 @@ FOREIGN = tuple(
 
 class CliError(Exception):
     """A mistake on the command line; its message says everything there is to say."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown name: those that it resembles, if there are any."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.66)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def describe(command: str, error: Exception) -> str:

@@ -1,6 +1,5 @@
 """Finds what `FILE.py:NAME` and `package.module:NAME` name."""
 
-import difflib
 import importlib
 import importlib.util
 import re
@@ -9,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft.cli.failures import CliError
+from weft.cli.failures import CliError, did_you_mean
 
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -67,7 +66,8 @@ def load_module(name: str) -> ModuleType:
 def load_file(filename: str) -> ModuleType:
     path = Path(filename)
     if not path.is_file():
-        raise CliError(f"no such file: {filename}")
+        near = [str(f) for f in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise CliError(f"no such file: {filename}{did_you_mean(filename, near)}")
     if path.suffix != ".py":
         raise CliError(f"{filename} is no Python file (.py)")
     path = path.resolve()
@@ -100,8 +100,8 @@ def load_file(filename: str) -> ModuleType:
 
 def suggestion(owner: Any, name: str) -> str:
     public = [n for n in vars(owner) if not n.startswith("_")] if hasattr(owner, "__dict__") else []
-    close = difflib.get_close_matches(name, public, n=3)
+    close = did_you_mean(name, public)
     if close:
-        return "; did you mean " + " or ".join(map(repr, close)) + "?"
+        return close
     functions = [n for n in public if callable(getattr(owner, n))]
     return f"; it has {', '.join(functions[:8])}" if functions else ""

@@ -1,7 +1,8 @@
-"""`weft lower`: what a function becomes: its graph, StableHLO text, or HLO text."""
+"""`weft lower`: what a function becomes: its graph, StableHLO as text or bytes, or HLO text."""
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
 from weft.cli.failures import CliError
 from weft.cli.stages import Stages, add_passes, add_stats, pass_names
 
-FORMS = ("graph", "stablehlo", "hlo")
+FORMS = ("graph", "stablehlo", "hlo", "bytecode", "portable")
 EXAMPLES = """
 examples:
   weft lower model.py:predict --arg 'f32[8,128]'
   weft lower package.model:loss --arg 'f32[3]' --grad --passes default
   weft lower model.py:predict --args model.py:example_args --emit stablehlo --locations
+  weft lower model.py:predict --arg 'f32[8,128]' --emit portable -o predict.mlirbc
 """
 
 
@@ -28,7 +30,11 @@ def add_parser(commands: Any) -> None:
         epilog=ARGUMENTS_HELP + EXAMPLES,
     )
     add_arguments(parser)
-    parser.add_argument("--emit", choices=FORMS, default="graph", help="default: graph")
+    parser.add_argument(
+        "--emit", choices=FORMS, default="graph",
+        help="default: graph. bytecode is MLIR's form of StableHLO in bytes; portable is one that "
+        "later and some earlier versions of StableHLO read as well",
+    )  # fmt: skip
     add_passes(parser)
     add_stats(parser)
     parser.add_argument("--locations", action="store_true", help="print source lines of ops too")
@@ -40,15 +46,12 @@ def main(options: argparse.Namespace) -> None:
     stages = Stages(options.stats)
     with stages.stage("load"):
         call = Call(options, need_values=False)
-    text = lower(call, options, stages)
-    if options.output:
-        write(Path(options.output), text)
-    else:
-        print(text)
+    refuse_terminal(options)
+    write(options.output, lower(call, options, stages))
     stages.report()
 
 
-def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str:
+def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str | bytes:
     with stages.stage("trace"):
         graph = call.trace().graph
     as_traced = options.emit == "graph"
@@ -59,18 +62,40 @@ def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str:
     name = getattr(call.function, "__name__", "f")
     with stages.stage("emit"):
         text = compiler.emit_stablehlo(graph, name=name, locations=options.locations)
-        return compiler.to_hlo(text) if options.emit == "hlo" else text
+        if options.emit == "stablehlo":
+            return text
+        if options.emit == "hlo":
+            return compiler.to_hlo(text)
+        return compiler.to_bytecode(text, portable=options.emit == "portable")
 
 
-def write(path: Path, text: str) -> None:
-    with writing(path):
-        path.write_text(text + "\n")
+def refuse_terminal(options: argparse.Namespace) -> None:
+    if options.emit in ("bytecode", "portable") and not options.output and sys.stdout.isatty():
+        raise CliError(
+            f"--emit {options.emit} gives bytes, which are not for a terminal: write them to a "
+            "file (-o OUT.mlirbc) or into a pipe"
+        )
+
+
+def write(output: str | None, program: str | bytes) -> None:
+    """To a file, or to standard output."""
+    with writing(output):
+        if isinstance(program, str):
+            if output:
+                Path(output).write_text(f"{program}\n")
+            else:
+                print(program)
+        elif output:
+            Path(output).write_bytes(program)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(program)
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(output: str | Path | None) -> Iterator[None]:
     """Reports a file that cannot be written."""
     try:
         yield
     except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from None
+        raise CliError(f"cannot write {output}: {error.strerror}") from None

@@ -1,14 +1,14 @@
 """`weft ops`: the registry of ops: what each takes, and which rules it has."""
 
 import argparse
-import difflib
+import json
 from typing import Any
 
 import numpy as np
 
 from weft import compiler
-from weft.cli.arguments import add_traceback
-from weft.cli.failures import CliError
+from weft.cli.arguments import add_json, add_traceback
+from weft.cli.failures import CliError, did_you_mean
 
 EXAMPLES = """\
 examples:
@@ -33,10 +33,10 @@ def add_parser(commands: Any) -> None:
         description="Lists the ops of the registry and which rules each lacks, or describes those "
         "named: operands, dtypes, attributes, rules and rewrites.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="describe these ops")
     parser.add_argument("--missing", action="store_true", help="only ops that lack a rule")
+    add_json(parser)
     add_traceback(parser)
     parser.set_defaults(run=main)
 
@@ -45,9 +45,12 @@ def main(options: argparse.Namespace) -> None:
     ops = {op["name"]: op for op in compiler.registry()}
     for name in options.names:
         if name not in ops:
-            raise CliError(f"no such op: {name}{close_names(name, list(ops))}")
+            raise CliError(f"no such op: {name}{did_you_mean(name, ops)}")
     chosen = [ops[name] for name in options.names] or list(ops.values())
     shown = [op for op in chosen if op["missing"] or not options.missing]
+    if options.json:
+        print(json.dumps(shown, indent=1, default=str))
+        return
     if options.names:
         print("\n\n".join(describe(op) for op in shown))
         return
@@ -111,8 +114,3 @@ def rules(op: dict[str, Any]) -> list[tuple[str, str]]:
             out.append((name, text))
     out += [("simplify", f"{identity}  ({name})") for name, identity in has["simplify"]]
     return out
-
-
-def close_names(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -1,13 +1,15 @@
 """`weft run`: runs a function on arguments from the command line or from files."""
 
 import argparse
+import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from weft._transfer import block_until_ready
-from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
+from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments, add_json
 from weft.cli.failures import CliError
 from weft.cli.stages import Stages, add_stats, default
 from weft.tree_util import keystr, tree_flatten_with_path
@@ -32,6 +34,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", dest="output", metavar="OUT.npz", help="save the results instead of printing them"
     )
+    add_json(parser)
     parser.set_defaults(run=main)
 
 
@@ -46,6 +49,8 @@ def main(options: argparse.Namespace) -> None:
     named = name_leaves(results)
     if options.output:
         save(Path(options.output), named)
+    elif options.json:
+        print(json.dumps({name: facts(value) for name, value in named.items()}))
     else:
         for name, value in named.items():
             print(f"{name}: {value.dtype.name}{list(value.shape)}")
@@ -70,6 +75,21 @@ def name_leaves(results: Any) -> dict[str, np.ndarray]:
     return {
         keystr(path, simple=True, separator=".") or "out": np.asarray(leaf) for path, leaf in leaves
     }
+
+
+def facts(value: np.ndarray) -> dict[str, Any]:
+    """An array for JSON, which has numbers that are finite and real."""
+    return {"dtype": value.dtype.name, "shape": value.shape, "values": plain(value.tolist())}
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, list):
+        return [plain(each) for each in x]
+    if isinstance(x, complex):
+        return [plain(x.real), plain(x.imag)]
+    if isinstance(x, (bool, int)):
+        return x
+    return float(x) if math.isfinite(x) else str(float(x))
 
 
 def save(path: Path, named: dict[str, np.ndarray]) -> None:

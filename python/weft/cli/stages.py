@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft import compiler
+from weft.cli.failures import CliError, did_you_mean
 
 
 def add_passes(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,13 @@ def pass_names(text: str | None, *, unless_given: str) -> list[str]:
     """The passes that --passes names: a list, `default` for those of jit, '' for none."""
     text = unless_given if text is None else text
     names = [name.strip() for name in text.split(",") if name.strip()]
+    known = ["default", *compiler.passes()]
+    for name in names:
+        if name not in known:
+            raise CliError(
+                f"--passes: no pass is called {name!r}{did_you_mean(name, known)} "
+                f"(passes: {', '.join(known)})"
+            )
     return [n for name in names for n in (default() if name == "default" else [name])]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft._types.avals import ShapeDtypeStruct
-from weft.cli.failures import CliError
+from weft.cli.failures import CliError, did_you_mean
 
 SPEC = re.compile(r"([A-Za-z]\w*)\[([^\]]*)\](?:\s*=\s*(.+))?", re.DOTALL)
 CALL = re.compile(r"([a-z]+)(?:\((.*)\))?", re.DOTALL)
@@ -57,7 +57,10 @@ class Reader:
         if call and call[1] in FILLS:
             values = self.generated(call[1], call[2] or "", dtype, shape, where)
         elif call and call[1] not in ("nan", "inf"):
-            raise CliError(f"{where}: expected a number, a list or one of {known()}; got {text!r}")
+            raise CliError(
+                f"{where}: expected a number, a list or one of {known()}; got {text!r}"
+                f"{did_you_mean(call[1], FILLS)}"
+            )
         else:
             values = np.array(literal(text, where), dtype=object)
             if values.shape not in ((), shape):
@@ -209,19 +212,33 @@ def has_infinity(dtype: np.dtype) -> bool:
 
 
 def parse_dtype(name: str, where: str) -> np.dtype:
-    match = re.fullmatch(r"(bf|[fiuc])(\d+)(_\w+)?", name)
-    full = SHORT_NAMES[match[1]] + match[2] + (match[3] or "") if match else name
-    try:
-        # weft.numpy registers the names of ml_dtypes ("bfloat16") with NumPy.
-        dtype = np.dtype(full)
-    except TypeError:
+    dtype = named_dtype(name)
+    if dtype is None:
         raise CliError(
             f"{where}: no such dtype: {name!r} (examples: f32, bf16, i32, bool)"
-        ) from None
+            f"{did_you_mean(name, [x for d in dtypes.SUPPORTED for x in (short_name(d), d.name)])}"
+        )
     check_dtype(dtype, where)
     if dtype != dtypes.canonicalize_dtype(dtype):
         raise CliError(f"{where}: {dtype.name} needs --x64 (or WEFT_ENABLE_X64=1)")
     return dtype
+
+
+def named_dtype(name: str) -> np.dtype | None:
+    match = re.fullmatch(r"(bf|[fiuc])(\d+)(_\w+)?", name)
+    full = SHORT_NAMES[match[1]] + match[2] + (match[3] or "") if match else name
+    try:
+        # weft.numpy registers the names of ml_dtypes ("bfloat16") with NumPy.
+        return np.dtype(full)
+    except TypeError:
+        return None
+
+
+def short_name(dtype: np.dtype) -> str:
+    for short, name in SHORT_NAMES.items():
+        if dtype.name.startswith(name):
+            return short + dtype.name.removeprefix(name)
+    return dtype.name
 
 
 def check_dtype(dtype: np.dtype, where: str) -> None:
@@ -232,7 +249,9 @@ def check_dtype(dtype: np.dtype, where: str) -> None:
 def parse_shape(text: str, where: str) -> tuple[int, ...]:
     sizes = [s.strip() for s in text.split(",")] if text.strip() else []
     if not all(s.isdecimal() for s in sizes):
-        raise CliError(f"{where}: expected sizes like [8,128]; got [{text}]")
+        digits = re.fullmatch(r"\(?\d+([\sx*,;]+\d+)*,?\)?", text.strip())
+        meant = f"; did you mean {shape_in(text)}?" if digits else ""
+        raise CliError(f"{where}: expected sizes like [8,128]; got [{text}]{meant}")
     shape = tuple(map(int, sizes))
     if any(size >= 2**63 for size in shape):
         raise CliError(f"{where}: expected sizes below 2**63; got [{text}]")
@@ -251,8 +270,25 @@ def literal(text: str, where: str) -> Any:
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise CliError(
             f"{where}: expected a type like f32[8,128], a file like @x.npy or a Python literal; "
-            f"got {text!r}"
+            f"got {text!r}{spec_meant(text)}"
         ) from None
+
+
+def shape_in(text: str) -> str:
+    return f"[{','.join(re.findall('[0-9]+', text))}]"
+
+
+def spec_meant(text: str) -> str:
+    """What may be meant by text that is no value: f32(8,128), f32, x.npy, x=f32[3]."""
+    text = text.strip()
+    array = re.fullmatch(r"([A-Za-z]\w*)\s*[(<{]?([\d\s,x*]*)[)>}]?", text)
+    if array and named_dtype(array[1]) is not None:
+        return f"; did you mean '{array[1]}{shape_in(array[2])}'?"
+    if re.search(r"\.np[yz](:|$)", text):
+        return f"; did you mean '@{text}'?"
+    if re.match(r"[A-Za-z_]\w*=", text):
+        return f"; did you mean --kwarg {text!r}?"
+    return did_you_mean(text, ["None", "True", "False"])
 
 
 def load_array(name: str, where: str) -> np.ndarray:
@@ -270,7 +306,10 @@ def load_array(name: str, where: str) -> np.ndarray:
     if not key and len(keys) == 1:
         key = keys[0]
     if key not in keys:
-        raise CliError(f"{where}: name one array of the file, @{filename}:NAME; it has {keys}")
+        raise CliError(
+            f"{where}: name one array of the file, @{filename}:NAME; it has {keys}"
+            f"{did_you_mean(key, keys)}"
+        )
     return checked(data[key], where)
 
 

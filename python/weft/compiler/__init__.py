@@ -31,6 +31,7 @@ __all__ = [
     "registry",
     "rewrites",
     "show",
+    "to_bytecode",
     "to_hlo",
     "verify_stablehlo",
 ]
@@ -191,6 +192,26 @@ def to_hlo(stablehlo_text):
     from weft.runtime.compile import unoptimized_hlo
 
     return unoptimized_hlo(stablehlo_text)
+
+
+def to_bytecode(stablehlo_text, *, portable=False):
+    """A StableHLO module in bytes, for other tools.
+
+    Args:
+      stablehlo_text: the module's text.
+      portable: a form that later versions of StableHLO read, and versions of the four weeks before
+        (a "portable artifact"); otherwise MLIR's bytecode, for the same version.
+
+    Raises ValueError with MLIR's diagnostics if the text is malformed.
+
+    Examples:
+      >>> text = weft.compiler.emit_stablehlo(weft.make_jaxpr(wnp.sin)(1.0))
+      >>> weft.compiler.to_bytecode(text)[:4]
+      b'ML\xefR'
+    """
+    from weft.runtime.mlir import bytecode, portable_module
+
+    return portable_module([stablehlo_text], True)[0] if portable else bytecode(stablehlo_text)
 
 
 def verify_stablehlo(text):

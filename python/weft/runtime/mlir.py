@@ -1,6 +1,7 @@
 """Emitted modules as jaxlib's MLIR has them: parsed, verified, in their portable form."""
 
 import functools
+import io
 import re
 from typing import Any
 
@@ -38,6 +39,13 @@ def verify_module(text):
     if not module.operation.verify():
         raise ValueError("the module does not verify")
     return str(module)
+
+
+def bytecode(text):
+    """MLIR's bytecode of a module."""
+    data = io.BytesIO()
+    parse_module(text).operation.write_bytecode(data)
+    return data.getvalue()
 
 
 _PLATFORM = '%platform: tensor<i32> {jax.global_constant = "_platform_index"}'
