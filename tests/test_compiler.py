@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import compiler, lax
-from weft.errors import ArgumentTypeError, AttributeValueError
+from weft.errors import ArgumentTypeError, AttributeValueError, ParseError
 
 N = 6
 X = np.linspace(-1, 1, N).astype(np.float32)
@@ -269,6 +269,32 @@ def test_a_parsed_graph_runs():
     assert isinstance(total, weft.Array) and total == 32.0
     np.testing.assert_array_equal(product, [4, 10, 18])
     np.testing.assert_array_equal(compiler.optimize(graph)(A, wnp.asarray(B))[1], [4, 10, 18])
+
+
+def test_programs_that_jax_prints_are_read():
+    """As make_jaxpr of JAX 0.10.2 prints them: attributes without effect, that weft has not."""
+    text = """{ lambda ; a:f32[3,3]. let
+        b:f32[3,3] = jit[
+          name=tril
+          jaxpr={ lambda ; a:f32[3,3]. let
+              c:i32[3,3] = iota[dimension=0 dtype=int32 shape=(3, 3) sharding=None]
+              d:i32[3,3] = add c 0:i32[]
+              e:i32[3,3] = iota[dimension=1 dtype=int32 shape=(3, 3) sharding=None]
+              f:bool[3,3] = ge d e
+              g:f32[3,3] = broadcast_in_dim 0.0:f32[]
+              b:f32[3,3] = select_n f g a
+            in (b,) }
+        ] a
+        h:f32[] = reduce_sum[axes=(0, 1) out_sharding=None] b
+        i:f32[9] = reshape[dimensions=None new_sizes=(9,) sharding=None] b
+      in (h, i) }"""
+    x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    total, flat = compiler.parse(text)(x)
+    assert total == np.tril(x).sum()
+    np.testing.assert_array_equal(flat, np.tril(x).ravel())
+    for other in ("out_sharding=(None,)", "out_sharding=0", "out_sharding"):
+        with pytest.raises(ParseError, match=r"\[reduce_sum\] has no attribute named out_sharding"):
+            compiler.parse(text.replace("out_sharding=None", other))
 
 
 def test_a_graph_composes():

@@ -309,7 +309,8 @@ class Parser {
     size_t begin = in_.position();
     std::vector<NamedAttr> attrs;
     if (in_.accept("[")) {
-      while (!in_.accept("]")) attrs.push_back(parse_attr(op));
+      while (!in_.accept("]"))
+        if (std::optional<NamedAttr> attr = parse_attr(op)) attrs.push_back(*attr);
     }
     std::string_view text = in_.since(begin);
     for (const AttrSpec& spec : op.attrs.specs()) {
@@ -331,16 +332,21 @@ class Parser {
     } catch (const Error& error) { in_.fail_at(begin, error.what()); }
   }
 
-  NamedAttr parse_attr(const OpInfo& op) {
+  // Nothing for what the op does not have and the text says None of: JAX prints many of these
+  // (`out_sharding=None`), other ones in each version.
+  std::optional<NamedAttr> parse_attr(const OpInfo& op) {
     in_.skip_space();
     size_t begin = in_.position();
     std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("an attribute such as axes=(0,), or \"]\"");
     int i = op.attrs.find(name);
-    if (i < 0) in_.fail_at(begin, cat("[", op.name, "] has no attribute named ", name));
+    if (i < 0) {
+      if (in_.accept("=") && in_.word("[](){}=:;,") == "None") return std::nullopt;
+      in_.fail_at(begin, cat("[", op.name, "] has no attribute named ", name));
+    }
     const AttrSpec& spec = op.attrs.specs()[static_cast<size_t>(i)];
     in_.expect("=", "after the name of an attribute");
-    return {spec.name, parse_attr_value(spec.type)};
+    return NamedAttr{spec.name, parse_attr_value(spec.type)};
   }
 
   Attr parse_attr_value(AttrType type) {
