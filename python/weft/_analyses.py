@@ -31,7 +31,6 @@ _NAMES = {
     "alias_size_in_bytes": "shared by arguments and results",
     "temp_size_in_bytes": "temporaries",
     "generated_code_size_in_bytes": "code",
-    "peak_memory_in_bytes": "peak",
 }
 
 
@@ -63,8 +62,11 @@ class Memory:
 
     def _rows(self):
         rows = [(what, size(getattr(self, name))) for name, what in _NAMES.items()]
+        # What jaxlib tells as the peak leaves out temporaries on CPUs.
+        shared, used = self.alias_size_in_bytes, ("argument", "output", "temp", "generated_code")
+        total = sum(getattr(self, f"{name}_size_in_bytes") for name in used) - shared
         on_host = [(f"{what}, host", getattr(self, f"host_{n}", 0)) for n, what in _NAMES.items()]
-        return rows + [(what, size(value)) for what, value in on_host if value]
+        return [*rows, ("in all", size(total)), *((w, size(n)) for w, n in on_host if n)]
 
     def __str__(self):
         return columns(self._rows())
