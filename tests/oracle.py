@@ -2,7 +2,8 @@
 
 jax is asked only what `kept_answers.py` does not know.
 
-A case is an expression in `jnp`, `lax`, `np`, `random`, `nn`, `image` and the operands below.
+A case is an expression in `jnp`, `lax`, `np`, `random`, `nn`, `image`, `sparse` and the operands
+below.
 Results must agree in structure, shape, dtype, weak type and values; where jax raises, weft must
 raise too.
 """
@@ -73,10 +74,11 @@ def _main():
     import jax.image
     import jax.numpy as jnp
     from jax import lax
+    from jax.experimental import sparse
 
     expressions = json.load(sys.stdin)
     names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax}
-    names |= {"random": jax.random, "nn": jax.nn, "image": jax.image}
+    names |= {"random": jax.random, "nn": jax.nn, "image": jax.image, "sparse": sparse}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(OPERANDS, names)
@@ -128,9 +130,10 @@ def operands(x64=False):
     """The names that an expression may use, and the operands among them, under weft."""
     import weft
     from weft import lax, numpy as jnp
+    from weft.experimental import sparse
 
     names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft}
-    names |= {"random": weft.random, "nn": weft.nn, "image": weft.image}
+    names |= {"random": weft.random, "nn": weft.nn, "image": weft.image, "sparse": sparse}
     own = set(names)
     with warnings.catch_warnings(), weft.enable_x64(x64):
         warnings.simplefilter("ignore")

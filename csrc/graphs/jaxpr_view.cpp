@@ -147,8 +147,8 @@ nb::object params_of(Eqn& e) {
       const AttrSpec& spec = attrs->schema().specs()[i];
       Ref value = from_attr(spec, attrs->values()[i]);
       if (is_user_op(*e.op().info)) {
-        // The only attribute of a user's primitive is the dict of its parameters.
-        check(PyDict_Update(out.ptr(), value.get()));
+        // The only attribute of a user's primitive is the dict of its parameters, None if empty.
+        if (value.get() != Py_None) check(PyDict_Update(out.ptr(), value.get()));
       } else {
         out[spec.name.c_str()] = take(std::move(value));
       }

@@ -21,6 +21,7 @@ __all__ = [
     "serialize_executable",
     "shard_alike",
     "shard_map",
+    "sparse",
     "xla_metadata",
 ]
 __getattr__, __dir__ = _public(
@@ -42,6 +43,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.serialize_executable": (),
         "weft.experimental.shard_alike": (),
         "weft.experimental.shard_map": (),
+        "weft.experimental.sparse": (),
         "weft.experimental.xla_metadata": (),
     },
 )
