@@ -513,10 +513,27 @@ def _once(text):
     return " ".join(text.split())
 
 
+def _shown(name, rest, also=""):
+    """A first overload for Jedi, which does not know ParamSpec: what `name` makes of a function has
+    the signature, the docstring and the results of that function.
+
+    Type checkers pass over it, since no function is a bool.
+    """
+    return f"def {name}(fun: _Shown{rest}) -> _Shown{also}: ..."
+
+
+_JITTED = " | JitFunction[..., Any]"
+_VMAP = (
+    ", in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None, "
+    "spmd_axis_name: AxisName | None = None, sum_match: bool = False"
+)
+
+
 def _derivative(name, rest, aux, plain, anything):
     """Overloads of grad and its like: the first argument without and with aux, any other way."""
     first = "fun: Callable[Concatenate[_A, _P], "
     return [
+        _shown(name, f", argnums: int | Sequence[int] = 0, has_aux: bool = False, {rest}"),
         f"def {name}({first}{plain[0]}], argnums: Literal[0] = 0, "
         f"has_aux: Literal[False] = False, {rest}) "
         f"-> Callable[Concatenate[_A, _P], {plain[1]}]: ...",
@@ -530,6 +547,9 @@ def _derivative(name, rest, aux, plain, anything):
 _GRAD = "holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[AxisName] = ()"
 
 
+_JACOBIAN = "argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False"
+
+
 def _checkpoint(name):
     rest = (
         "*, prevent_cse: bool = True, policy: Callable[..., Any] | None = None, "
@@ -537,6 +557,7 @@ def _checkpoint(name):
         "concrete: bool | None = None"
     )
     return [
+        _shown(name, f", {rest}"),
         f"def {name}(fun: Callable[_P, _T], {rest}) -> Callable[_P, _T]: ...",
         f"def {name}(fun: None = None, {rest}) -> "
         "Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...",
@@ -546,20 +567,21 @@ def _checkpoint(name):
 # Overloads, by the name of the function.
 SPELLED = {
     "weft.aot": [
+        _shown("aot", ", /, *, path: str | None = None, **options: Any", _JITTED),
         "def aot(fun: Callable[_P, _T], /, *, path: str | None = None, **options: Any) -> "
         "JitFunction[_P, _T]: ...",
         "def aot(fun: None = None, /, *, path: str | None = None, **options: Any) -> "
         "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
     ],
     "weft.jit": [
+        _shown("jit", f", /, *, {_once(_JIT)}", _JITTED),
         f"def jit(fun: Callable[_P, _T], /, *, {_once(_JIT)}) -> JitFunction[_P, _T]: ...",
         f"def jit(fun: None = None, /, *, {_once(_JIT)}) -> "
         "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
     ],
     "weft.vmap": [
-        "def vmap(fun: Callable[_P, _T], in_axes: Any = 0, out_axes: Any = 0, "
-        "axis_name: Any = None, axis_size: int | None = None, "
-        "spmd_axis_name: AxisName | None = None, sum_match: bool = False) -> Callable[_P, _T]: ...",
+        _shown("vmap", _VMAP),
+        f"def vmap(fun: Callable[_P, _T]{_VMAP}) -> Callable[_P, _T]: ...",
     ],
     "weft.grad": _derivative("grad", _GRAD, "tuple[_A, _Aux]", ("Any", "_A"), "Any"),
     "weft.value_and_grad": _derivative(
@@ -572,12 +594,14 @@ SPELLED = {
     "weft.checkpoint": _checkpoint("checkpoint"),
     "weft.remat": _checkpoint("remat"),
     "weft.named_call": [
-        "def named_call(fun: Callable[_P, _T], *, name: str | None = None) -> Callable[_P, _T]: ..."
+        _shown("named_call", ", *, name: str | None = None"),
+        "def named_call(fun: Callable[_P, _T], *, name: str | None = None) "
+        "-> Callable[_P, _T]: ...",
     ],
     **{
         f"weft.{name}": [
-            f"def {name}(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, "
-            f"has_aux: bool = False, holomorphic: bool = False{rest}) -> Callable[_P, Any]: ..."
+            _shown(name, f", {_JACOBIAN}{rest}"),
+            f"def {name}(fun: Callable[_P, Any], {_JACOBIAN}{rest}) -> Callable[_P, Any]: ...",
         ]
         for name, rest in {
             "hessian": "",
@@ -666,7 +690,7 @@ SPELLED = {
 # Members of generic classes.
 SPELLED_MEMBERS = {
     "JitFunction": {
-        "__call__": ["def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _T: ..."],
+        "__call__": ["__call__: Callable[_P, _T]"],
         "__get__": [
             "def __get__(self, instance: None, owner: Any = None, /) -> Self: ...",
             "def __get__(self: JitFunction[Concatenate[Any, _Q], _T], instance: object, "
@@ -740,6 +764,7 @@ VARIABLES = {
     "_Aux": 'TypeVar("_Aux")',
     "_P": 'ParamSpec("_P")',
     "_Q": 'ParamSpec("_Q")',
+    "_Shown": 'TypeVar("_Shown", bound=bool)',
     "_T": 'TypeVar("_T")',
     "_X": 'TypeVar("_X")',
     "_Y": 'TypeVar("_Y")',
