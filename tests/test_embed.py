@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import EVERYTHING, ROOT
 
 import weft
 
@@ -110,6 +110,8 @@ def test_contents_of_the_wheel(wheel):
         f"{version}.dist-info/licenses/LICENSE",
     ):
         assert name in names
+    (extension,) = (n for n in names if re.fullmatch(r"weft/_core\..*\.so", n))
+    assert b".symtab" not in zipfile.ZipFile(wheel).read(extension)  # stripped
     headers = {p.name for p in (ROOT / "src" / "include" / "weft").glob("*.h")}
     assert {n.rpartition("/")[2] for n in names if n.startswith("weft/_cpp/include/")} == headers
     assert len([n for n in names if n.startswith("weft/_core") and not n.endswith(".pyi")]) == 1
@@ -134,7 +136,8 @@ def test_contents_of_the_sdist(tmp_path):
     others = {name for name in names if not name.startswith(("src/", "csrc/", "python/"))}
     assert others == {
         "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
-        "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml", "tools/weft_opt.cpp",
+        "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "cmake/requirements.cmake",
+        "pyproject.toml", "tools/weft_opt.cpp",
     }  # fmt: skip
     assert not [name for name in names if name.endswith((".so", ".pyc", ".o"))]
 
@@ -175,6 +178,62 @@ def test_the_installed_package_runs(site):
         str(site / "weft" / "__init__.py"),
         "2.0",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EVERYTHING, reason="installs jaxlib into an environment of its own")
+def test_first_result_without_a_compiler(wheel):
+    out = run(sys.executable, ROOT / "tools" / "wheels", "--try", wheel)
+    print(out)
+    assert "y = 2.000 x + 0.999" in out and "from wheel to first result" in out
+
+
+# What a build says that cannot begin: one sentence, with the way out.
+
+
+def configured(tmp_path, *options: str, **environment: str) -> str:
+    done = subprocess.run(
+        ["cmake", "-S", str(ROOT), "-B", str(tmp_path / "build"), "-G", "Ninja", *options],
+        capture_output=True, text=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode != 0
+    return " ".join(done.stderr.split())
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_build_without_a_compiler(tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("cmake", "ninja"):
+        (tools / name).symlink_to(shutil.which(name))
+    said = configured(tmp_path, PATH=str(tools), CXX="", CXXFLAGS="")
+    assert "weft needs a C++20 compiler such as GCC 11, and there is no C++ compiler here" in said
+    assert (
+        "apt install g++" in said and "or install a wheel of weft, which needs no compiler" in said
+    )
+
+
+def test_build_with_an_old_compiler(tmp_path):
+    old = script(
+        tmp_path / "old-c++",
+        f'case "$*" in *-std=c++20*|*-std=gnu++20*) echo no C++20 >&2; exit 1;; esac\n'
+        f'exec {shutil.which("c++")} "$@"',
+    )
+    for _ in range(2):  # also where the build tree is there already
+        said = configured(tmp_path, CXX=old)
+        assert f"weft needs a C++20 compiler such as GCC 11, and {old} (" in said
+        assert "does not compile a program in C++20: install one" in said
+
+
+def test_build_with_little_memory(tmp_path):
+    said = configured(tmp_path, "-DWEFT_JOB_MEMORY=100000000")
+    assert "weft needs 100000000 MB of free memory to be compiled, and there are" in said
+    assert "or install a wheel of weft, which is not compiled" in said
 
 
 def test_program_with_own_op(output):

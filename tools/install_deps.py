@@ -26,9 +26,10 @@ def cmake_is_usable() -> bool:
     return bool(found) and tuple(map(int, found.groups())) >= CMAKE_MIN
 
 
-def requirements(extras: list[str]) -> list[str]:
+def build_requirements(*extras: str) -> list[str]:
+    """What building the package needs, and what these extras name."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    out = [*config["build-system"]["requires"], *config["project"]["dependencies"]]
+    out = [*config["build-system"]["requires"]]
     for extra in extras:
         out += config["project"]["optional-dependencies"][extra]
     if not cmake_is_usable():
@@ -39,7 +40,8 @@ def requirements(extras: list[str]) -> list[str]:
 
 
 def main() -> None:
-    wanted = requirements(sys.argv[1:])
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    wanted = sorted({*build_requirements(*sys.argv[1:]), *dependencies})
     stamp = Path(sys.prefix) / "weft-deps"
     installed = set(stamp.read_text().split("\n")) if stamp.exists() else set()
     if set(wanted) <= installed:
