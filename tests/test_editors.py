@@ -36,6 +36,12 @@ def with_options(x: wnp.ndarray, scale: float = 1.0) -> wnp.ndarray:
     return x * scale
 
 
+@weft.jit(static_argnames="scale")
+def by_options(x: wnp.ndarray, scale: float = 1.0) -> wnp.ndarray:
+    """Scales an array."""
+    return x * scale
+
+
 class Model:
     @weft.jit
     def jitted(self, x: wnp.ndarray, scale: float = 1.0) -> wnp.ndarray:
@@ -46,8 +52,9 @@ class Model:
 model = Model()
 '''
 FUNCTIONS = [
-    "plain", "jitted", "with_options", "model.jitted", "weft.jit(plain)", "weft.vmap(plain)",
-    "weft.grad(plain)", "weft.value_and_grad(plain)", "weft.jacrev(plain)", "weft.hessian(plain)",
+    "plain", "jitted", "with_options", "by_options", "model.jitted", "weft.jit(plain)",
+    "weft.vmap(plain)", "weft.grad(plain)", "weft.value_and_grad(plain)", "weft.jacrev(plain)",
+    "weft.hessian(plain)",
     "weft.checkpoint(plain)", "weft.jit(weft.grad(plain))", "weft.jit(weft.vmap(jitted))",
     "partial(weft.jit, static_argnums=1)(plain)", "weft.jit(plain, donate_argnums=0)",
 ]  # fmt: skip
@@ -61,19 +68,23 @@ def script(line):
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_signatures_and_completions_are_those_of_the_function(function):
-    (signature,) = script(f"{function}(").get_signatures()
-    assert [p.name for p in signature.params] == ["x", "scale"]
-    assert [p.description for p in signature.params][1] == "param scale: float=1.0"
+    signatures = script(f"{function}(").get_signatures()
+    assert signatures
+    for signature in signatures:
+        assert [p.name for p in signature.params] == ["x", "scale"]
+        assert [p.description for p in signature.params][1] == "param scale: float=1.0"
     names = {completion.name for completion in script(f"{function}(wnp.ones(3)).resh").complete()}
     assert "reshape" in names
 
 
-@pytest.mark.parametrize("function", ["jitted", "with_options", "weft.jit(plain)"])
+@pytest.mark.parametrize("function", ["jitted", "with_options", "by_options", "weft.jit(plain)"])
 def test_jitted_functions_show_their_methods(function):
     assert [c.name for c in script(f"{function}.lo").complete()] == ["lower"]
 
 
-@pytest.mark.parametrize("function", ["plain", "jitted", "with_options", "model.jitted"])
+@pytest.mark.parametrize(
+    "function", ["plain", "jitted", "with_options", "by_options", "model.jitted"]
+)
 def test_hovers_show_the_docstring(function):
     line = len(CODE.splitlines()) + 1
     (found,) = script(function).help(line, len(function) - 1)

@@ -571,13 +571,12 @@ SPELLED = {
         "def aot(fun: Callable[_P, _T], /, *, path: str | None = None, **options: Any) -> "
         "JitFunction[_P, _T]: ...",
         "def aot(fun: None = None, /, *, path: str | None = None, **options: Any) -> "
-        "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
+        "JitDecorator: ...",
     ],
     "weft.jit": [
         _shown("jit", f", /, *, {_once(_JIT)}", _JITTED),
         f"def jit(fun: Callable[_P, _T], /, *, {_once(_JIT)}) -> JitFunction[_P, _T]: ...",
-        f"def jit(fun: None = None, /, *, {_once(_JIT)}) -> "
-        "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
+        f"def jit(fun: None = None, /, *, {_once(_JIT)}) -> JitDecorator: ...",
     ],
     "weft.vmap": [
         _shown("vmap", _VMAP),
@@ -720,6 +719,7 @@ HOMES = {
     "Array": "weft._core",
     "ClosedJaxpr": "weft._core",
     "JitFunction": "weft._core",
+    "JitDecorator": "weft._jit",
     "Ref": "weft._core",
     "Primitive": "weft.extend._primitive",
     "ufunc": "weft._core",

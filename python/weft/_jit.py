@@ -9,7 +9,7 @@ import operator
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from weft import _core
 from weft._stages.options import JitOptions, complete, options_of_compiler
@@ -26,6 +26,18 @@ from weft.errors import ArgumentTypeError, AttributeValueError
 from weft.runtime.pytree import PyTreeDef, registry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Shown = TypeVar("_Shown", bound=bool)
+
+
+class JitDecorator(Protocol):
+    """What stubs say of `jit` with options alone (of the first overload: tools/stub_types.py)."""
+
+    @overload
+    def __call__(self, fun: _Shown, /) -> "_Shown | _core.JitFunction[..., Any]": ...
+    @overload
+    def __call__(self, fun: Callable[_P, _T], /) -> "_core.JitFunction[_P, _T]": ...
 
 
 def _reject_value(*details):
