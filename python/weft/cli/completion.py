@@ -74,7 +74,7 @@ def bash(commands: list[Command]) -> str:
         "_weft() {",
         "  local word words options command=",
         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}",
-        '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+        '  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do',
         f"    case $word in {names}) command=$word; break ;; esac",
         "  done",
         "  case $command in",
