@@ -286,12 +286,14 @@ def test_programs_that_jax_prints_are_read():
             in (b,) }
         ] a
         h:f32[] = reduce_sum[axes=(0, 1) out_sharding=None] b
-        i:f32[9] = reshape[dimensions=None new_sizes=(9,) sharding=None] b
+        i:f32[9] = reshape[dimensions=None new_sizes=(np.int64(9),) sharding=None] b
       in (h, i) }"""
     x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
     total, flat = compiler.parse(text)(x)
     assert total == np.tril(x).sum()
     np.testing.assert_array_equal(flat, np.tril(x).ravel())
+    with pytest.raises(ParseError, match=r'expected "\)" after an integer of NumPy'):
+        compiler.parse(text.replace("int64(9)", "int64(9"))
     for other in ("out_sharding=(None,)", "out_sharding=0", "out_sharding"):
         with pytest.raises(ParseError, match=r"\[reduce_sum\] has no attribute named out_sharding"):
             compiler.parse(text.replace("out_sharding=None", other))

@@ -132,10 +132,12 @@ std::string Scanner::quoted(char quote) {
 
 int64_t Scanner::integer() {
   skip_space();
+  bool is_numpys = accept_here("np.int64(");  // JAX prints some of its attributes so
   int64_t x = 0;
   auto [end, error] = std::from_chars(text_.data() + pos_, text_.data() + text_.size(), x);
   if (error != std::errc{}) fail_expected("an integer");
   pos_ = static_cast<size_t>(end - text_.data());
+  if (is_numpys) expect(")", "after an integer of NumPy");
   return x;
 }
 
