@@ -8,6 +8,13 @@ import pytest
 from conftest import EVERYTHING, ROOT
 
 
+def test_first_program():
+    command = [sys.executable, ROOT / "examples" / "first.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "y = 2.000 x + 0.999"
+
+
 def test_digits_are_learnt(tmp_path):
     for module in ("sklearn", "matplotlib", "tqdm"):
         pytest.importorskip(module)
