@@ -142,6 +142,12 @@ def test_contents_of_the_sdist(tmp_path):
     assert not [name for name in names if name.endswith((".so", ".pyc", ".o"))]
 
 
+def test_headers_name_the_licence():
+    """They are installed beside those of other packages, away from LICENSE."""
+    for header in (ROOT / "src" / "include" / "weft").glob("*.h"):
+        assert header.read_text().startswith("// SPDX-License-Identifier: Apache-2.0\n"), header
+
+
 def test_package_holds_no_absolute_paths(site):
     folder = Path(installed(site, "--cmake-dir").strip())
     assert folder.is_relative_to(site)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes: the static parameters of an op. A schema, declared once per op, names and types
 // them; equality, hashing, printing, parsing and the view from Python are generic over it, so a
 // cache key or a printed program cannot forget one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks: a program cut into pieces that are compiled on their own and run one after the other, so
 // that what repeats in it (layers, steps, their derivatives) is compiled once.
 #pragma once

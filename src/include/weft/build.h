@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typed builders of the ops that rules and passes use. Each appends one op (or none, where the
 // result is an operand) to the builder of its first operand. Elementwise builders take operands of
 // the same dtype and of the same shape, or scalars.

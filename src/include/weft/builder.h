@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builders append ops. Rules and transforms write against the Builder interface, so the same rule
 // can extend a graph, feed a simplifying pass, or be split by linearize into two graphs.
 #pragma once

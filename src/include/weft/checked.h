@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic on sizes that come from outside: attributes, shapes, numbers in text.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checked() as weft.experimental.checkify wants it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of values as a function from graph to graph: the graph with one more output that says
 // which check failed first. weft.experimental.checkify and the search for the op that made a NaN
 // are made of it. What an op may do wrong is said by its check rule (op_def.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a program makes of inputs that are the same arrays at every call, or of nothing at all, made
 // by a program of its own: the prologue, which runs once for those arrays.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derivatives that an embedding lets its users write for a function. The ops custom_jvp_call and
 // custom_vjp_call call the function's graph and hold such an object; the transforms ask it when a
 // derivative is taken, and never otherwise. Objects are compared by identity, but for policies that

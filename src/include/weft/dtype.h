@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element types: one table gives each dtype's names, width and kind; promotion follows the
 // lattice that JAX documents (weak types come from Python scalars). Behind the dtypes of numbers
 // stand those of random keys, of which a program may register its own.

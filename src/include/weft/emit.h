@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StableHLO text of a graph: one module with a public function `main` and one private function per
 // distinct callee structure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of libweft. Kinds map one to one to the classes of python/weft/errors.py.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of functions outside of the compiler, which the runtime knows by name: XLA's typed FFI.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text form of programs: the jaxpr notation.
 //   { lambda ; a:i32[] b:i32[]. let c:i32[] = add a b in (c,) }
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph: a program as flat arrays. Ops stand in one append-only vector in topological order,
 // operands in one pool, and a Value is an index; so a graph of a million ops is built, walked and
 // freed by loops, never by recursion. Graphs are built by a GraphBuilder and then frozen: a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transforms of whole graphs: what each takes and gives, and the interface through which the rules
 // of ops that hold graphs (jit, loops, branches) ask for them. src/transforms implements it;
 // results are kept on the graph they came from, so a function called 48 times is transformed once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays in programs. The core owns dense constants. Others are held by the embedding language, and
 // a graph refers to them: an array that a rule written there closed over, or a value of a program
 // that is still being traced.

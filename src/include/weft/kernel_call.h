@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a module asks XLA's compiler for CPUs to emit a function that it calls as one kernel.
 #pragma once
 

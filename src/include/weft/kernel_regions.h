@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels: parts of a program that XLA's compiler for CPUs emits as one function each, loops and
 // branches included, in place of a kernel for each few operations. What is small runs many times as
 // fast.

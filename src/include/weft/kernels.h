@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of weft's own that modules may call by name, for whoever gives modules to a runtime of
 // XLA: register each as a typed FFI target of the platform "cpu", then emit modules with
 // EmitOptions::own_kernels.

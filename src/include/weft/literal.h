@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scalar constant. Values are kept in the widest form of their kind and are always
 // representable in the dtype, so equality of literals is equality of bits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source locations: where in the user's program an op was made. Interned process-wide; a Loc is a
 // small integer, 0 means unknown. Programs have few lines, but code that is made while they run
 // (exec, scopes named after a step) has any number; so there is a bound.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the graph needs to know of an op: name, attributes and how result types follow from
 // operand types. The rules of transforms, passes and emission are in op_def.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpDef: every rule of an op in one value. One file per op family under src/ops defines them;
 // nothing else in the tree names an op, except through build.h.
 //

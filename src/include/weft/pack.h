@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packing: what a loop does in the same way to many small values, done to arrays of them.
 #pragma once
 

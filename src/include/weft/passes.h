@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes: named functions from graph to graph, and the pipeline that runs before emission.
 #pragma once
 

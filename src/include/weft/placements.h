@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the values of a program are split over the axes of type kExplicit of a mesh, and which are in
 // the memory of the host: a table beside the program, filled by the rules of its ops
 // (OpDef::place). Where no mesh has such axes, the table's has none at all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs made from graphs: the same inputs, and for each op something that stands for it.
 #pragma once
 

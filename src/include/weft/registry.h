@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of ops. Families are registered explicitly (src/ops/def/registry.cpp lists them); users
 // add ops of their own before first use. OpDefs live as long as the process.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rolling: what a loop of the user's language wrote out, made a loop again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the elements of an array are: meshes and shardings, interned for the life of the process
 // like types, so that equal ones are the same pointer and keys compare pointers.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A vector of trivially copyable values that keeps up to N of them without allocating.
 #pragma once
 

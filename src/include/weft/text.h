@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text building: an append-only string with fast number formatting, and cat() for messages.
 #pragma once
 

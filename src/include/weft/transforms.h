@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derivatives and vectorisation as functions from graph to graph. Rules come from the ops
 // (op_def.h); options and results are in graph_rules.h.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type of a value: dtype and shape. Types are interned for the life of the process, so equal
 // types are the same pointer. One takes 110 bytes (of up to 6 dimensions): nothing next to a
 // program compiled for it, and 1 MB for every ten thousand shapes that a process ever sees.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Over which axes of a mesh the values of a program that is being built vary: what the transform
 // `shard` finds of a graph, found of a program as far as it goes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything a program that embeds weft needs.
 #pragma once
 
