@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft import _core, _figures, _html
-from weft._surface import public_function
+from weft._surface import example_section, public_function
 from weft._types.keys import keys as _keys
 from weft.dtypes import is_key
 from weft.errors import (
@@ -177,7 +177,15 @@ def _reduce(self):
 
 
 def _copy(self):
-    """A copy, which outlives the donation or deletion of the array."""
+    """A copy, which outlives the donation or deletion of the array.
+
+    Examples:
+      >>> x = wnp.arange(3)
+      >>> y = x.copy()
+      >>> x.delete()
+      >>> y
+      Array([0, 1, 2], dtype=int32)
+    """
     return _core.copy_array(self)
 
 
@@ -286,7 +294,12 @@ def _global_shards(self):
 
 
 def _addressable_data(self, index):
-    """The Array that is the index-th of `addressable_shards`."""
+    """The Array that is the index-th of `addressable_shards`.
+
+    Examples:
+      >>> wnp.arange(4).addressable_data(0)
+      Array([0, 1, 2, 3], dtype=int32)
+    """
     shards = _shards(self)
     if not -len(shards) <= operator.index(index) < len(shards):
         raise IndexError(f"addressable_data expected an index below {len(shards)}; got {index}")
@@ -309,7 +322,12 @@ def _contains(self, value):
 
 
 def _byteswap(self):
-    """The bytes of each element in reverse order."""
+    """The bytes of each element in reverse order.
+
+    Examples:
+      >>> wnp.array([1, 256], "uint16").byteswap()
+      Array([256,   1], dtype=uint16)
+    """
     from weft.dtypes import real_dtype
     from weft.numpy import flip  # circle: it shows this type
 
@@ -336,7 +354,12 @@ def _aval(self):
 
 
 def _item(self, *index):
-    """An element as a Python number; the array's only one without an index."""
+    """An element as a Python number; the array's only one without an index.
+
+    Examples:
+      >>> wnp.array([[1, 2], [3, 4]]).item(1, 0), wnp.array(2.5).item()
+      (3, 2.5)
+    """
     value = self._value()
     return value.item(*index)
 
@@ -592,19 +615,35 @@ _TRACER |= {
 }
 
 
+# By name of a method: what it does, and an example.
 _DOCS = {
-    "devices": "The set of devices that have parts of the array.",
-    "is_ready": "Whether its value has been computed.",
-    "on_device_size_in_bytes": "Bytes of its memory on the device.",
-    "tobytes": "The bytes of its elements, in row-major order by default.",
-    "tolist": "Its elements as Python numbers, in nested lists.",
+    "devices": (
+        "The set of devices that have parts of the array.",
+        *("wnp.arange(3).devices() == {weft.devices()[0]}", "True"),
+    ),
+    "is_ready": (
+        "Whether its value has been computed.",
+        *("wnp.arange(3).block_until_ready().is_ready()", "True"),
+    ),
+    "on_device_size_in_bytes": (
+        "Bytes of its memory on the device.",
+        *("wnp.zeros(256).on_device_size_in_bytes()", "1024"),
+    ),
+    "tobytes": (
+        "The bytes of its elements, in row-major order by default.",
+        *('wnp.array([1, 2], "uint8").tobytes()', "b'\\x01\\x02'"),
+    ),
+    "tolist": (
+        "Its elements as Python numbers, in nested lists.",
+        *("wnp.array([[1, 2], [3, 4]]).tolist()", "[[1, 2], [3, 4]]"),
+    ),
 }
 
 
 def install():
     """Sets the methods on the types."""
-    for name, text in _DOCS.items():
-        _ARRAY[name].__doc__ = text
+    for name, (text, call, result) in _DOCS.items():
+        _ARRAY[name].__doc__ = f"{text}\n\n{example_section(call, result)}"
     absent = {name: _Absent(name) for name in _CONCRETE_ONLY}
     for kind, *tables in ((_core.Array, _BOTH, _ARRAY), (Tracer, absent, _BOTH, _TRACER)):
         for table in tables:

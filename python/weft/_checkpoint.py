@@ -260,6 +260,14 @@ def checkpoint_name(x, name):
     """x (an array or a tree of arrays), under a name that checkpoint policies know it by.
 
     Raises TypeError for a name that is no string.
+
+    Examples:
+      >>> policy = weft.checkpoint_policies.save_only_these_names("kept")
+      >>> @weft.checkpoint(policy=policy)
+      ... def f(x):
+      ...     return wnp.sin(weft.ad_checkpoint.checkpoint_name(x**2, "kept"))
+      >>> round(float(weft.grad(f)(1.0)), 4)
+      1.0806
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name expected a string; got {name!r}")
@@ -271,6 +279,10 @@ def print_saved_residuals(f, *args, **kwargs):
 
     A line has the type, and what it is: an argument, a constant, or the result of an operation with
     the line that made it, or with its name (see `checkpoint_name`). Nothing is computed.
+
+    Examples:
+      >>> weft.ad_checkpoint.print_saved_residuals(weft.checkpoint(wnp.sin), 1.0)
+      f32[] from the argument x
     """
     for line in _saved_residuals(f, args, kwargs):
         print(line)

@@ -198,6 +198,16 @@ class custom_vmap:
         def solve_many(axis_size, in_batched, a, b):
             ...
             return results, True
+
+    Examples:
+      >>> @weft.custom_batching.custom_vmap
+      ... def f(x):
+      ...     return x
+      >>> @f.def_vmap
+      ... def of_many(size, mapped, x):
+      ...     return x - x.mean(), True
+      >>> f(3.0), weft.vmap(f)(wnp.array([1.0, 2.0, 3.0]))
+      (Array(3., dtype=float32, weak_type=True), Array([-1.,  0.,  1.], dtype=float32))
     """
 
     _follows_from_others = ("_signature",)  # see weft._fingerprint
@@ -282,6 +292,11 @@ def sequential_vmap(f):
 
     Returns:
       A `custom_vmap`.
+
+    Examples:
+      >>> f = weft.custom_batching.sequential_vmap(lambda x: x**2)
+      >>> weft.vmap(f)(wnp.arange(3))
+      Array([0, 1, 4], dtype=int32)
     """
     wrapped = custom_vmap(f)
 

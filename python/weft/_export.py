@@ -83,7 +83,12 @@ class DisabledSafetyCheck:
 
 
 def default_export_platform():
-    """The platform of the default device: "cpu", "cuda", "rocm" or "tpu"."""
+    """The platform of the default device: "cpu", "cuda", "rocm" or "tpu".
+
+    Examples:
+      >>> weft.export.default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
+      True
+    """
     return _platform(default_backend())
 
 
@@ -132,7 +137,13 @@ class Exported:
     __str__ = __repr__
 
     def mlir_module(self):
-        """The StableHLO module as text."""
+        """The StableHLO module as text.
+
+        Examples:
+          >>> exported = weft.export.export(weft.jit(lambda x: 2 * x))(wnp.ones(2))
+          >>> "stablehlo.multiply" in exported.mlir_module()
+          True
+        """
         return portable_text(self.mlir_module_serialized)
 
     def in_shardings_jax(self, mesh):
@@ -153,6 +164,11 @@ class Exported:
         cotangents of the results, and returns a tuple of cotangents of the arguments.
 
         Raises ValueError if it was not serialised with the function.
+
+        Examples:
+          >>> exported = weft.export.export(weft.jit(lambda x: x**2))(3.0)
+          >>> exported.vjp().call(3.0, 1.0)
+          (Array(6., dtype=float32, weak_type=True),)
         """
         if self._get_vjp is None:
             raise AttributeValueError(
@@ -168,6 +184,12 @@ class Exported:
 
         Raises ValueError for structures of classes that are not registered, for programs that hold
         operations of this process, and if it cannot be differentiated so often itself.
+
+        Examples:
+          >>> exported = weft.export.export(weft.jit(lambda x: x**2))(3.0)
+          >>> again = weft.export.deserialize(exported.serialize(vjp_order=1))
+          >>> again.has_vjp()
+          True
         """
         return form.pack(self, vjp_order)
 
@@ -178,6 +200,10 @@ class Exported:
         in reverse, `grad` and `vjp`.
 
         Raises ValueError for other arguments, platforms and numbers of devices.
+
+        Examples:
+          >>> weft.export.export(weft.jit(wnp.add))(1, 2).call(3, 4)
+          Array(7, dtype=int32, weak_type=True)
         """
         leaves, tree = registry.flatten((args, kwargs))
         if tree != self.in_tree:
@@ -288,6 +314,12 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
     Raises ValueError for other functions, TypeError for platforms that are no text, and, of the
     function it returns, ValueError for functions of other libraries that no DisabledSafetyCheck
     allows; NotImplementedError for what only this process can do: host callbacks, refs.
+
+    Examples:
+      >>> x = weft.ShapeDtypeStruct((3,), "float32")
+      >>> exported = weft.export.export(weft.jit(wnp.sin))(x)
+      >>> exported.in_avals, exported.call(wnp.zeros(3))
+      ((ShapedArray(float32[3]),), Array([0., 0., 0.], dtype=float32))
     """
     if _override_lowering_rules is not None:
         raise NotImplementedRuleError(
@@ -455,6 +487,11 @@ def deserialize(blob):
 
     Raises ValueError for bytes that are damaged, or that this version of weft cannot read, and for
     structures of classes that are not registered.
+
+    Examples:
+      >>> blob = weft.export.export(weft.jit(lambda x: 2 * x))(wnp.ones(2)).serialize()
+      >>> weft.export.deserialize(blob).call(wnp.array([1.0, 3.0]))
+      Array([2., 6.], dtype=float32)
     """
     told, module, derivative = form.unpack(blob)
     return Exported(

@@ -40,6 +40,23 @@ def register_pytree_node_serialization(
 
     Returns `nodetype`. Raises ValueError if the class or the name is registered here already, and
     if the class is no node and `from_children` is not given.
+
+    Examples:
+      >>> class Angle:
+      ...     def __init__(self, value):
+      ...         self.value = value
+      >>> def rebuild(_, children):
+      ...     return Angle(*children)
+      >>> weft.tree_util.register_pytree_node(Angle, lambda a: ((a.value,), None), rebuild)
+      >>> known = weft.export.register_pytree_node_serialization(
+      ...     Angle,
+      ...     serialized_name="docs.Angle",
+      ...     serialize_auxdata=lambda aux: b"",
+      ...     deserialize_auxdata=lambda data: None,
+      ... )
+      >>> exported = weft.export.export(weft.jit(lambda a: 2 * a.value))(Angle(1.5))
+      >>> weft.export.deserialize(exported.serialize()).call(Angle(2.0)).item()
+      4.0
     """
     if nodetype in _by_class:
         raise AttributeValueError(
@@ -73,6 +90,14 @@ def register_namedtuple_serialization(nodetype, *, serialized_name):
 
     Returns `nodetype`. Raises ValueError for other classes, and if the class or the name is
     registered already.
+
+    Examples:
+      >>> import collections
+      >>> Pair = collections.namedtuple("Pair", "a b")
+      >>> known = weft.export.register_namedtuple_serialization(Pair, serialized_name="docs.Pair")
+      >>> exported = weft.export.export(weft.jit(lambda p: Pair(p.b, p.a)))(Pair(1, 2))
+      >>> weft.export.deserialize(exported.serialize()).call(Pair(1, 2)).a
+      Array(2, dtype=int32, weak_type=True)
     """
     if not _is_namedtuple(nodetype):
         raise AttributeValueError(

@@ -209,6 +209,12 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
 
     Raises ArgumentTypeError for `args` that are no arrays, DTypeError for times or values that are
     no floats, ShapeError for times that are no vector and for another tree as the result of `func`.
+
+    Examples:
+      >>> from weft.experimental.ode import odeint
+      >>> y = odeint(lambda y, t: -y, 1.0, wnp.array([0.0, 1.0]))
+      >>> y.round(3)
+      Array([1.   , 0.368], dtype=float32)
     """
     check_callable(func, "odeint")
     for leaf in tree_leaves(args):

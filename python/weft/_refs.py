@@ -95,25 +95,51 @@ def _all(index):
 
 
 def get(ref, idx=None):
-    """`ref[idx]`; None is all of it."""
+    """`ref[idx]`; None is all of it.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.arange(3))
+      >>> weft.ref.get(ref, 1)
+      Array(1, dtype=int32)
+    """
     _checked(ref, "get")
     return ref[_all(idx)]
 
 
 def set(ref, idx, value):
-    """`ref[idx] = value`; None is all of it."""
+    """`ref[idx] = value`; None is all of it.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.arange(3))
+      >>> weft.ref.set(ref, 1, 9)
+      >>> ref[...]
+      Array([0, 9, 2], dtype=int32)
+    """
     _core.update_ref("set", ref, _all(idx), value)
 
 
 def swap(ref, idx, value):
-    """Writes `ref[idx] = value` and returns what was there before."""
+    """Writes `ref[idx] = value` and returns what was there before.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.arange(3))
+      >>> weft.ref.swap(ref, 1, 9), ref[...]
+      (Array(1, dtype=int32), Array([0, 9, 2], dtype=int32))
+    """
     old = get(ref, idx)
     _core.update_ref("set", ref, _all(idx), value)
     return old
 
 
 def addupdate(ref, idx, x):
-    """Adds `x` to `ref[idx]`; an element that is indexed several times gets every addition."""
+    """Adds `x` to `ref[idx]`; an element that is indexed several times gets every addition.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.zeros(2))
+      >>> weft.ref.addupdate(ref, wnp.array([0, 0]), 1.0)
+      >>> ref[...]
+      Array([2., 0.], dtype=float32)
+    """
     _core.update_ref("add", ref, _all(idx), x)
 
 

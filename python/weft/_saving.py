@@ -53,7 +53,16 @@ def _tensorstore():
 
 
 def all_steps(directory: str | os.PathLike[str]) -> list[int]:
-    """The steps of the checkpoints in a directory, a sorted list; empty if there is none."""
+    """The steps of the checkpoints in a directory, a sorted list; empty if there is none.
+
+    Examples:
+      >>> import tempfile
+      >>> folder = tempfile.mkdtemp()
+      >>> for step in (5, 10):
+      ...     saving = weft.checkpoints.save(folder, wnp.ones(2), step=step)
+      >>> weft.checkpoints.all_steps(folder)
+      [5, 10]
+    """
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -67,7 +76,13 @@ def all_steps(directory: str | os.PathLike[str]) -> list[int]:
 
 
 def latest_step(directory: str | os.PathLike[str]) -> int | None:
-    """The last step of the checkpoints in a directory; None if there is none."""
+    """The last step of the checkpoints in a directory; None if there is none.
+
+    Examples:
+      >>> import tempfile
+      >>> weft.checkpoints.latest_step(tempfile.mkdtemp()) is None
+      True
+    """
     steps = all_steps(directory)
     return steps[-1] if steps else None
 
@@ -87,7 +102,15 @@ class Save:
         return self._done.is_set()
 
     def wait(self):
-        """Waits until it is on disk. Raises what went wrong, if anything did."""
+        """Waits until it is on disk. Raises what went wrong, if anything did.
+
+        Examples:
+          >>> import tempfile
+          >>> saving = weft.checkpoints.save(tempfile.mkdtemp(), 7, step=0, asynchronous=True)
+          >>> saving.wait()
+          >>> saving.done()
+          True
+        """
         self._done.wait()
         self._seen = True
         if self._error is not None:
@@ -132,6 +155,13 @@ def save(
 
     Raises TypeError for leaves that cannot be saved, FileExistsError if there is a checkpoint of
     the step, ProcessFailureError if another process has failed.
+
+    Examples:
+      >>> import tempfile
+      >>> folder = tempfile.mkdtemp()
+      >>> saving = weft.checkpoints.save(folder, {"w": wnp.ones(2)}, step=3)
+      >>> weft.checkpoints.restore(folder)
+      {'w': Array([1., 1.], dtype=float32)}
     """
     global _last
     _tensorstore()
@@ -342,6 +372,13 @@ def restore(
 
     Raises FileNotFoundError if there is no such checkpoint, TreeStructureError if `target` has
     other leaves, ValueError for other shapes or dtypes and for damaged files.
+
+    Examples:
+      >>> import tempfile
+      >>> folder = tempfile.mkdtemp()
+      >>> saving = weft.checkpoints.save(folder, (wnp.arange(3), 0.5), step=1)
+      >>> weft.checkpoints.restore(folder, (wnp.zeros(3, "int32"), 0.0))
+      (Array([0, 1, 2], dtype=int32), 0.5)
     """
     directory = os.path.abspath(directory)
     if _last is not None and _last.directory == directory and not _last._seen:

@@ -55,6 +55,14 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     Raises TypeError if `callback` cannot be called, ValueError if it is to be both ordered and
     partitioned. An error of the function arrives as one of its class that is a JaxRuntimeError,
     too, where the program's results are used or at weft.effects_barrier().
+
+    Examples:
+      >>> seen = []
+      >>> f = weft.jit(lambda x: weft.debug.callback(lambda v: seen.append(int(v)), x))
+      >>> f(3)
+      >>> weft.effects_barrier()
+      >>> seen
+      [3]
     """
     if callback is None:
         _check_alone("callback", args, kwargs)
@@ -82,6 +90,14 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     Raises TypeError if `fmt` is not a string; ValueError if it is no valid format or leaves out
     arguments; IndexError or KeyError if it refers to some that are not there; and what `callback`
     raises.
+
+    Examples:
+      >>> @weft.jit
+      ... def f(x):
+      ...     weft.debug.print("x = {}, {y:.1f}", x, y=x / 3)
+      ...     return x
+      >>> y = f(2.0); weft.effects_barrier()
+      x = 2.0, 0.7
     """
     if fmt is None:
         _check_alone("print", args, kwargs)
@@ -102,6 +118,9 @@ def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=Fal
 
     Args:
       fmt, args, kwargs, ordered, partitioned, skip_format_check: as for `print`.
+
+    Examples:
+      >>> weft.jit(lambda x: weft.debug.log("x = {}", x))(2)  # "x = 2", to the logger
     """
     if fmt is None:
         _check_alone("log", args, kwargs)
@@ -133,6 +152,10 @@ def progress(step, total, what="loop", *, every=None):
       every: how many steps lie between two looks at the time; by default a 500th of `total`.
 
     Raises TypeError unless `step` and `total` are integers, ValueError if `total` is not positive.
+
+    Examples:
+      >>> for i in range(3):
+      ...     weft.debug.progress(i, 3, "reading")
     """
     _progress(step, total, what, every)
 
@@ -150,6 +173,11 @@ def inspect_array_sharding(value, *, callback):
         parts, which are whole. What it raises comes out of the call that compiles.
 
     Raises TypeError for leaves that are no arrays, and if `callback` cannot be called.
+
+    Examples:
+      >>> tell = lambda sharding: print(sharding.num_devices)
+      >>> weft.debug.inspect_array_sharding(wnp.ones(4), callback=tell)
+      1
     """
     if not callable(callback):
         raise TypeError(f"debug.inspect_array_sharding expected a function; got {callback!r}")
@@ -203,6 +231,22 @@ def visualize_sharding(
 
     Raises ShapeError for other shapes, and if the sharding does not divide it; TypeError for what
     is no sharding.
+
+    Examples:
+      >>> one = weft.sharding.SingleDeviceSharding(weft.devices()[0])
+      >>> weft.debug.visualize_sharding((4, 4), one, use_color=False)
+      ┌─────────────────────────┐
+      │                         │
+      │                         │
+      │                         │
+      │                         │
+      │          CPU 0          │
+      │                         │
+      │                         │
+      │                         │
+      │                         │
+      │                         │
+      └─────────────────────────┘
     """
     from weft._visualize import show
 
@@ -226,6 +270,14 @@ def save_sharding(path, shape, sharding, *, scale=1.0, color_map=None):
 
     Raises ValueError for other names, ImportError where Pillow is not installed, and what
     `visualize_sharding` raises.
+
+    Examples:
+      >>> import pathlib, tempfile
+      >>> one = weft.sharding.SingleDeviceSharding(weft.devices()[0])
+      >>> path = pathlib.Path(tempfile.mkdtemp(), "whole.svg")
+      >>> weft.debug.save_sharding(path, (4, 4), one)
+      >>> path.read_text()[:4]
+      '<svg'
     """
     from weft._visualize import save
 

@@ -20,6 +20,10 @@ def from_dlpack(external_array, device=None, copy=None):
       external_array: an object with `__dlpack__` and `__dlpack_device__`.
       device: one of `weft.devices()`, or None for where the array lies.
       copy: whether to copy; None copies only if the memory cannot be shared.
+
+    Examples:
+      >>> weft.dlpack.from_dlpack(np.arange(3, dtype="int32"))
+      Array([0, 1, 2], dtype=int32)
     """
     from weft.runtime.buffers import from_dlpack as share
 
@@ -27,7 +31,12 @@ def from_dlpack(external_array, device=None, copy=None):
 
 
 def is_supported_dtype(dtype):
-    """Whether arrays of a dtype can be exchanged. TypeError for what is no dtype."""
+    """Whether arrays of a dtype can be exchanged. TypeError for what is no dtype.
+
+    Examples:
+      >>> weft.dlpack.is_supported_dtype("float32"), weft.dlpack.is_supported_dtype("int4")
+      (True, False)
+    """
     if dtype is None:
         raise TypeError("[is_supported_dtype] expected a dtype; got None")
     return _np.dtype(dtype).name in _SUPPORTED

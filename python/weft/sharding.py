@@ -189,6 +189,11 @@ class Mesh(_Axes, contextlib.ContextDecorator):
 
     Raises ValueError for another number of names or types than axes, for a device or a name that is
     there twice.
+
+    Examples:
+      >>> mesh = weft.sharding.Mesh(np.array(weft.devices()[:1]).reshape(1, 1), ("x", "y"))
+      >>> dict(mesh.shape)
+      {'x': 1, 'y': 1}
     """
 
     def __new__(cls, devices, axis_names, axis_types=None):
@@ -363,6 +368,11 @@ class AbstractMesh(_Axes):
 
     What a mesh knows of its devices (devices, device_ids, local_devices, local_mesh,
     is_multi_process) raises ValueError.
+
+    Examples:
+      >>> mesh = weft.sharding.AbstractMesh((2, 4), ("x", "y"))
+      >>> weft.NamedSharding(mesh, P("y")).shard_shape((8, 3))
+      (2, 3)
     """
 
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
@@ -604,6 +614,11 @@ class Sharding:
         """The shape of what a device holds of an array of a shape.
 
         Raises ValueError if the sharding does not divide it.
+
+        Examples:
+          >>> mesh = weft.sharding.AbstractMesh((2, 4), ("x", "y"))
+          >>> weft.NamedSharding(mesh, P("y", "x")).shard_shape((8, 6))
+          (2, 3)
         """
         shape = tuple(global_shape)
         self._check_divides(shape)
@@ -633,7 +648,14 @@ class Sharding:
         return held
 
     def is_equivalent_to(self, other, ndim):
-        """Whether two shardings place arrays of `ndim` axes alike."""
+        """Whether two shardings place arrays of `ndim` axes alike.
+
+        Examples:
+          >>> mesh = weft.make_mesh((1,), ("x",))
+          >>> split, whole = weft.NamedSharding(mesh, P("x")), weft.NamedSharding(mesh, P())
+          >>> split.is_equivalent_to(whole, 1), split == whole
+          (True, False)
+        """
         if not isinstance(other, Sharding):
             return False
         if self._core == other._core:
@@ -696,6 +718,11 @@ class SingleDeviceSharding(Sharding):
     Args:
       device: one of `weft.devices()`.
       memory_kind: which of the device's memories; None is its default.
+
+    Examples:
+      >>> one = weft.sharding.SingleDeviceSharding(weft.devices()[0])
+      >>> weft.device_put(wnp.arange(3), one).committed
+      True
     """
 
     __slots__ = ("_core",)
@@ -722,7 +749,12 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(device, *, memory_kind=None):
-    """`SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    """`SingleDeviceSharding(device, memory_kind=memory_kind)`.
+
+    Examples:
+      >>> weft.sharding.make_single_device_sharding(weft.devices()[0]).num_devices
+      1
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -806,7 +838,13 @@ class NamedSharding(Sharding):
         )
 
     def with_spec(self, spec):
-        """The same mesh and memory with another spec, which may be a tuple."""
+        """The same mesh and memory with another spec, which may be a tuple.
+
+        Examples:
+          >>> mesh = weft.make_mesh((1,), ("x",))
+          >>> weft.NamedSharding(mesh, P()).with_spec(P("x")).spec
+          P('x',)
+        """
         return self.update(spec=spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
 
     def with_memory_kind(self, kind):
@@ -885,7 +923,15 @@ class set_mesh:
 
 
 class use_abstract_mesh:
-    """In the `with` block `get_abstract_mesh` gives this mesh."""
+    """In the `with` block `get_abstract_mesh` gives this mesh.
+
+    Examples:
+      >>> mesh = weft.sharding.AbstractMesh((2, 4), ("x", "y"))
+      >>> with weft.sharding.use_abstract_mesh(mesh):
+      ...     size = weft.sharding.get_abstract_mesh().size
+      >>> size
+      8
+    """
 
     def __init__(self, mesh):
         if not isinstance(mesh, AbstractMesh):
@@ -915,6 +961,13 @@ def get_mesh():
     """The mesh that `set_mesh` set; an empty one if there is none.
 
     Raises ValueError in a function that is traced, where `get_abstract_mesh` tells it.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("x",))
+      >>> with weft.set_mesh(mesh):
+      ...     same = weft.sharding.get_mesh() == mesh
+      >>> same, weft.sharding.get_mesh().empty
+      (True, True)
     """
     _check_not_traced("get_mesh")
     return mesh_set()
@@ -960,7 +1013,14 @@ def entered_mesh():
 
 
 def get_abstract_mesh():
-    """The mesh that is set, without devices; an empty one if there is none."""
+    """The mesh that is set, without devices; an empty one if there is none.
+
+    Examples:
+      >>> with weft.set_mesh(weft.make_mesh((1,), ("x",))):
+      ...     names = weft.sharding.get_abstract_mesh().axis_names
+      >>> names
+      ('x',)
+    """
     return _stack.value[-1].abstract_mesh if _stack.value else _NONE
 
 

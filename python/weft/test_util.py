@@ -101,6 +101,9 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=None, err_msg="", *, see
 
     Tolerances and `eps` are as for `check_grads`; `err_msg` is added to the message. Raises
     AssertionError, with the values, if they differ by more than atol + rtol * |value|.
+
+    Examples:
+      >>> weft.test_util.check_jvp(wnp.sin, lambda x, t: weft.jvp(wnp.sin, x, t), (1.0,))
     """
     tolerances, eps = _Tolerances(args, atol, rtol), _step(args, eps)
     rng = _generator(seed)
@@ -119,6 +122,9 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=None, err_msg="", *, see
     Tolerances and `eps` are as for `check_grads`; `err_msg` is added to the message. Raises
     AssertionError, with the values, if they differ: <ct, J t> of n terms by more than n * atol plus
     rtol times the sum of the absolute values of the terms.
+
+    Examples:
+      >>> weft.test_util.check_vjp(wnp.sin, lambda x: weft.vjp(wnp.sin, x), (1.0,))
     """
     tolerances, eps = _Tolerances(args, atol, rtol), _step(args, eps)
     rng = _generator(seed)
@@ -205,6 +211,9 @@ def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=
       seed: of the random directions.
 
     Raises AssertionError if a derivative is off, ValueError for another mode.
+
+    Examples:
+      >>> weft.test_util.check_grads(wnp.sin, (1.0,), order=2)
     """
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in modes:

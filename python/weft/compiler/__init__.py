@@ -47,6 +47,11 @@ def parse(text):
     """The graph of a program in jaxpr notation: the inverse of `str(graph)`.
 
     Raises ParseError with line and column.
+
+    Examples:
+      >>> graph = weft.compiler.parse("{ lambda ; a:f32[2]. let b:f32[2] = neg a in (b,) }")
+      >>> graph(wnp.array([1.0, 2.0], "float32"))
+      (Array([-1., -2.], dtype=float32),)
     """
     if not isinstance(text, str):
         raise TypeError(f"parse expected a program as text; got {type(text).__name__}")
@@ -54,17 +59,32 @@ def parse(text):
 
 
 def default_pipeline():
-    """Names of the passes that run before a program is lowered, in order."""
+    """Names of the passes that run before a program is lowered, in order.
+
+    Examples:
+      >>> "dce" in weft.compiler.default_pipeline()
+      True
+    """
     return _core.default_pipeline()
 
 
 def passes():
-    """All passes: a dict from name to what it does."""
+    """All passes: a dict from name to what it does.
+
+    Examples:
+      >>> weft.compiler.passes()["dce"]
+      'Drops ops, call results and call inputs that nothing needs.'
+    """
     return dict(_core.passes())
 
 
 def rewrites():
-    """The algebraic rewrites of `simplify`: a list of (op, name, identity)."""
+    """The algebraic rewrites of `simplify`: a list of (op, name, identity).
+
+    Examples:
+      >>> len(weft.compiler.rewrites()[0])
+      3
+    """
     return _core.rewrites()
 
 
@@ -97,6 +117,10 @@ def optimize(
 
     Raises AttributeValueError for an unknown pass or rewrite, ArgumentTypeError for what is no
     program.
+
+    Examples:
+      >>> print(weft.compiler.optimize(lambda x: -(-x) * 1, 2.0))
+      { lambda ; a:f32[]. let  in (a,) }
     """
     graph = _graph_of("optimize", program, args, kwargs)
     keep = bool(keep_derivatives)
@@ -142,6 +166,11 @@ def analyze(program, *args, **kwargs):
         last use, an output to the end. input_bytes, output_bytes: of these alone.
       - by_op, by_line: dicts from an operation's name, or from "file.py:12", to `ops`; cost_by_op,
         cost_by_line: to a dict of flops, transcendentals and bytes.
+
+    Examples:
+      >>> figures = weft.compiler.analyze(lambda x: wnp.sum(x * x), wnp.ones(8))
+      >>> figures.flops, figures.by_op
+      (16, {'mul': 1, 'reduce_sum': 1})
     """
     return _core.analyze(_graph_of("analyze", program, args, kwargs))
 
@@ -182,13 +211,24 @@ def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):
       name: of the module.
       platform: "cpu" or "cuda", for operations that platforms have of their own.
       locations: whether the text names source lines.
+
+    Examples:
+      >>> text = weft.compiler.emit_stablehlo(weft.make_jaxpr(lambda x: x + 1)(2.0))
+      >>> "stablehlo.add" in text
+      True
     """
     graph = _graph_of("emit_stablehlo", program)
     return _core.emit_stablehlo(graph, name, platform, locations)
 
 
 def to_hlo(stablehlo_text):
-    """HLO text of a StableHLO module."""
+    """HLO text of a StableHLO module.
+
+    Examples:
+      >>> text = weft.jit(lambda x: x + 1).lower(2.0).as_text()
+      >>> weft.compiler.to_hlo(text)[:9]
+      'HloModule'
+    """
     from weft.runtime.compile import unoptimized_hlo
 
     return unoptimized_hlo(stablehlo_text)
@@ -215,14 +255,27 @@ def to_bytecode(stablehlo_text, *, portable=False):
 
 
 def verify_stablehlo(text):
-    """Parses and verifies a module with MLIR; ValueError with its diagnostics if it is wrong."""
+    """Parses and verifies a module with MLIR; ValueError with its diagnostics if it is wrong.
+
+    Examples:
+      >>> text = weft.jit(lambda x: x + 1).lower(2.0).as_text()
+      >>> weft.compiler.verify_stablehlo(text)[:6]
+      'module'
+    """
     from weft.runtime.mlir import verify_module
 
     return verify_module(text)
 
 
 def fusion_report(program):
-    """The `fusion` ops that the pass `fuse` made: a list of dicts with flops and bytes."""
+    """The `fusion` ops that the pass `fuse` made: a list of dicts with flops and bytes.
+
+    Examples:
+      >>> f = lambda x: wnp.sin(x) * x + 1
+      >>> graph = weft.compiler.optimize(f, wnp.ones(8), passes=["fuse"])
+      >>> len(weft.compiler.fusion_report(graph))
+      1
+    """
     return _core.fusion_report(_graph_of("fusion_report", program))
 
 
@@ -234,6 +287,11 @@ def registry():
     "ordered"); dtypes (pairs of what an element-wise op takes and gives); rules (jvp, transpose,
     batch, emit, fold, cost, prune, simplify); jvp_kind ("none", "zero", "linear", "args", "custom",
     "graph"); missing (names of rules it lacks).
+
+    Examples:
+      >>> ops = {op["name"]: op for op in weft.compiler.registry()}
+      >>> ops["sin"]["elementwise"], ops["sort"]["elementwise"]
+      (True, False)
     """
     return [_core.op_info(name) for name in _core.op_names()]
 
@@ -244,5 +302,12 @@ def cache_stats():
     `compiles`, `hits`, `size`: programs by structure. `disk_hits`: programs that the cache on disk
     had, which are not among `compiles`. `eager_hits`, `eager_misses`, `eager_size`: operations run
     without `jit`.
+
+    Examples:
+      >>> before = weft.compiler.cache_stats()["hits"]
+      >>> for _ in range(2):
+      ...     y = weft.jit(lambda x: x + 0.125)(1.0)
+      >>> weft.compiler.cache_stats()["hits"] > before
+      True
     """
     return _core.cache_stats()

@@ -228,6 +228,13 @@ def checkify(f, errors=user_checks):
 
     Returns a function of the same arguments that gives (error, result), where `error` is an Error
     with the first check that failed. The program goes on after one.
+
+    Examples:
+      >>> from weft.experimental import checkify
+      >>> f = checkify.checkify(lambda x: 1 / x, errors=checkify.float_checks)
+      >>> error, y = weft.jit(f)(0.0)
+      >>> error.get().split(" (")[0]
+      'division by zero'
     """
     check_callable(f, "checkify")
     options = {}
@@ -285,6 +292,15 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
 
     Under vmap the error is that of the last element for which it does not hold. Elements that do
     not take a branch of a `cond`, or have left a `while_loop`, do not count there.
+
+    Examples:
+      >>> from weft.experimental import checkify
+      >>> def root(x):
+      ...     checkify.check(x >= 0, "negative: {x}", x=x)
+      ...     return wnp.sqrt(x)
+      >>> error, y = weft.jit(checkify.checkify(root))(-4.0)
+      >>> error.get().split(" (")[0]
+      'negative: -4.0'
     """
     if not isinstance(msg, str):
         raise TypeError(f"check expected a text as message; got {msg!r}")
@@ -301,7 +317,12 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
 
 
 def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
-    """A `check` that is made within `checkify` only, and left out elsewhere."""
+    """A `check` that is made within `checkify` only, and left out elsewhere.
+
+    Examples:
+      >>> from weft.experimental import checkify
+      >>> checkify.debug_check(False, "left out where nothing checks")
+    """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
@@ -310,6 +331,11 @@ def check_error(error):
 
     Args:
       error: an Error.
+
+    Examples:
+      >>> from weft.experimental import checkify
+      >>> error, y = checkify.checkify(lambda x: x)(1.0)
+      >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument; got {type(error).__name__}")

@@ -14,6 +14,11 @@ def compute_on(compute_type):
 
     compute_type: "device", "device_host", "tpu_sparsecore" or "gpu_stream:..."; ValueError for
     others.
+
+    Examples:
+      >>> from weft.experimental.compute_on import compute_on
+      >>> with compute_on("device_host"):
+      ...     y = wnp.add(1, 2)
     """
     _hints.compute_type_known("compute_on", compute_type)
     return _hints.region()
@@ -24,6 +29,12 @@ def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=Non
 
     `out_memory_spaces` and `compiler_options` are ignored: results are where those of other
     operations are.
+
+    Examples:
+      >>> from weft.experimental.compute_on import compute_on2
+      >>> on_host = {"compute_type": "device_host", "out_memory_spaces": weft.memory.Space.Host}
+      >>> compute_on2(wnp.add, **on_host)(1, 2)
+      Array(3, dtype=int32, weak_type=True)
     """
     _hints.compute_type_known("compute_on2", compute_type)
     return _hints.decorator(f)

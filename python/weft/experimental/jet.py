@@ -37,6 +37,12 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
     Returns (value, terms), where `terms` is like the value with a list of derivatives in place of
     each array. Raises TreeStructureError (a ValueError) if `series` is not as said, ValueError if
     arguments have different numbers of terms.
+
+    Examples:
+      >>> from weft.experimental.jet import jet
+      >>> y, (first, second) = jet(lambda x: x**3, (2.0,), ((1.0, 0.0),))
+      >>> float(y), float(first), float(second)
+      (8.0, 12.0, 12.0)
     """
     check_callable(fun, "jet")
     if len(primals) != len(series):

@@ -13,6 +13,11 @@ def with_layout_constraint(x, layouts):
 
     Within a program XLA chooses them. `layouts` is a Layout, or a tree of them like `x`; ValueError
     for one of another number of axes.
+
+    Examples:
+      >>> from weft.experimental.layout import Layout, with_layout_constraint
+      >>> with_layout_constraint(wnp.arange(3), Layout((0,)))
+      Array([0, 1, 2], dtype=int32)
     """
     if isinstance(layouts, Layout):
         layouts = _tree_map(lambda _: layouts, x)

@@ -36,6 +36,11 @@ def create_device_mesh(
       allow_split_physical_axes: ignored: CPUs and GPUs are on no grid of wires.
 
     Raises ValueError unless there are as many devices as positions.
+
+    Examples:
+      >>> from weft.experimental import mesh_utils
+      >>> mesh_utils.create_device_mesh((1, 1), weft.devices()[:1]).shape
+      (1, 1)
     """
     found = list(_devices.devices() if devices is None else devices)
     shape = tuple(mesh_shape)
@@ -71,6 +76,12 @@ def create_hybrid_device_mesh(
       allow_split_physical_axes: ignored: CPUs and GPUs are on no grid of wires.
 
     Raises ValueError unless there are as many groups, and devices in each, as positions.
+
+    Examples:
+      >>> from weft.experimental import mesh_utils
+      >>> devices = weft.devices()[:1]
+      >>> mesh_utils.create_hybrid_device_mesh((1,), (1,), devices, process_is_granule=True).shape
+      (1,)
     """
     found = list(_devices.devices() if devices is None else devices)
     key = "process_index" if process_is_granule else "slice_index"

@@ -113,6 +113,11 @@ def broadcast_one_to_all(in_tree: _Any, is_source: bool | None = None) -> _Any:
 
     Raises ValueError if the trees differ or if not one process is the source, ProcessFailureError
     if a process fails.
+
+    Examples:
+      >>> from weft.experimental import multihost_utils
+      >>> multihost_utils.broadcast_one_to_all(wnp.arange(3))
+      array([0, 1, 2], dtype=int32)
     """
     leaves, treedef = tree_flatten(in_tree)
     arrays = [_host_value("broadcast_one_to_all", leaf) for leaf in leaves]
@@ -163,6 +168,11 @@ def process_allgather(in_tree: _Any, tiled: bool = False) -> _Any:
 
     Raises ValueError if the trees differ and, without `tiled`, for an array that is spread;
     ProcessFailureError if a process fails.
+
+    Examples:
+      >>> from weft.experimental import multihost_utils
+      >>> multihost_utils.process_allgather(wnp.arange(3)).tolist()
+      [[0, 1, 2]]
     """
     leaves, treedef = tree_flatten(in_tree)
     spread = [_is_spread(leaf) for leaf in leaves]
@@ -249,7 +259,12 @@ def global_array_to_host_local_array(global_inputs: _Any, global_mesh: Mesh, psp
 
 
 def sync_global_devices(name: str) -> None:
-    """Waits until every process is here. Raises AssertionError if they give different names."""
+    """Waits until every process is here. Raises AssertionError if they give different names.
+
+    Examples:
+      >>> from weft.experimental import multihost_utils
+      >>> multihost_utils.sync_global_devices("ready")
+    """
     joined = _processes.joined()
     if joined is not None:
         joined.barrier(f"sync_global_devices({name})", _TIMEOUT)
@@ -273,7 +288,12 @@ def live_devices(devices):
 
 
 def assert_equal(in_tree: _Any, fail_message: str = "") -> None:
-    """Raises AssertionError, with `fail_message`, unless all processes have the same tree."""
+    """Raises AssertionError, with `fail_message`, unless all processes have the same tree.
+
+    Examples:
+      >>> from weft.experimental import multihost_utils
+      >>> multihost_utils.assert_equal(wnp.arange(3), "processes differ")
+    """
     leaves, _ = tree_flatten(in_tree)
     arrays = [_host_value("assert_equal", leaf) for leaf in leaves]
     joined = _processes.joined()

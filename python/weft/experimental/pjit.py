@@ -45,6 +45,11 @@ def pjit(
 
     Raises what `weft.jit` does, and ValueError under `with mesh:` for an array that is committed to
     other devices than those of the mesh.
+
+    Examples:
+      >>> from weft.experimental.pjit import pjit
+      >>> pjit(lambda x: x + 1)(2)
+      Array(3, dtype=int32, weak_type=True)
     """
     make: Any = functools.partial(
         _jit.jit,

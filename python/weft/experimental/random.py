@@ -27,6 +27,12 @@ def stateful_rng(seed=None, *, impl=None):
         rng = weft.experimental.random.stateful_rng(42)
         rng.uniform()  # 0.5302608
         weft.jit(rng.uniform)()  # 0.72766423
+
+    Examples:
+      >>> from weft.experimental.random import stateful_rng
+      >>> rng = stateful_rng(0)
+      >>> rng.normal(size=(2,)).shape, bool((rng.key() != rng.key()).all())
+      ((2,), True)
     """
     if seed is None:
         if _core.in_trace():

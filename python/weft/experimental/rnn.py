@@ -48,7 +48,13 @@ def _shapes(input_size, hidden_size, num_layers, bidirectional):
 
 
 def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
-    """How many weights a network has, an int."""
+    """How many weights a network has, an int.
+
+    Examples:
+      >>> from weft.experimental import rnn
+      >>> rnn.get_num_params_in_lstm(3, 5, 1, bidirectional=False)
+      200
+    """
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     return sum(_math.prod(shape) for shape in shapes)
 
@@ -57,6 +63,11 @@ def init_lstm_weight(rng, input_size, hidden_size, num_layers, bidirectional):
     """Packed weights, drawn evenly between -k and k, k = sqrt(1 / hidden_size).
 
     rng: a key. Returns a vector, float32.
+
+    Examples:
+      >>> from weft.experimental import rnn
+      >>> rnn.init_lstm_weight(weft.random.key(0), 3, 5, 1, bidirectional=False).shape
+      (200,)
     """
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     k = _np.sqrt(1.0 / hidden_size)
@@ -82,6 +93,12 @@ def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectio
     """(W_ih, W_hh, b_ih, b_hh) of packed weights: dicts from the number of a layer to an array.
 
     Raises ShapeError for another number of weights.
+
+    Examples:
+      >>> from weft.experimental import rnn
+      >>> weights = rnn.init_lstm_weight(weft.random.key(0), 3, 5, 1, bidirectional=False)
+      >>> rnn.unpack_lstm_weights(weights, 3, 5, 1, bidirectional=False)[0][0].shape
+      (20, 3)
     """
     parts = _unpacked(
         _core.asarray(weights), input_size, hidden_size, num_layers, bool(bidirectional)

@@ -8,12 +8,24 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 
 def scheduling_group(name):
-    """A decorator for functions whose operations are to run together; `name` has no effect."""
+    """A decorator for functions whose operations are to run together; `name` has no effect.
+
+    Examples:
+      >>> from weft.experimental.scheduling_groups import scheduling_group
+      >>> scheduling_group("first")(wnp.add)(1, 2)
+      Array(3, dtype=int32, weak_type=True)
+    """
     return xla_metadata_call(scheduling_group=name)
 
 
 def xla_metadata_call(f=None, **meta):
-    """The function `f` itself, or a decorator; `meta`, names and values for XLA, have no effect."""
+    """The function `f` itself, or a decorator; `meta`, names and values for XLA, have no effect.
+
+    Examples:
+      >>> from weft.experimental.scheduling_groups import xla_metadata_call
+      >>> xla_metadata_call(wnp.add, note="here")(1, 2)
+      Array(3, dtype=int32, weak_type=True)
+    """
     return _hints.decorator(f)
 
 

@@ -38,6 +38,13 @@ def serialize(compiled):
     Returns (bytes, in_tree, out_tree), the arguments of `deserialize_and_load`. Raises
     NotImplementedError for programs of several devices or that write refs, ValueError for those
     that hold operations or functions of this process.
+
+    Examples:
+      >>> from weft.experimental import serialize_executable
+      >>> compiled = weft.jit(lambda x: x + 1).lower(2).compile()
+      >>> parts = serialize_executable.serialize(compiled)
+      >>> serialize_executable.deserialize_and_load(*parts)(2)
+      Array(3, dtype=int32, weak_type=True)
     """
     program = compiled._program
     core = program.core
@@ -88,6 +95,12 @@ def deserialize_and_load(serialized, in_tree, out_tree, backend=None, execution_
       execution_devices: a sequence of one device, in its place.
 
     Raises ValueError for bytes that are damaged or of another kind.
+
+    Examples:
+      >>> from weft.experimental import serialize_executable
+      >>> parts = serialize_executable.serialize(weft.jit(wnp.sum).lower(wnp.ones(3)).compile())
+      >>> serialize_executable.deserialize_and_load(*parts)(wnp.arange(3.0))
+      Array(3., dtype=float32)
     """
     if not isinstance(serialized, (bytes, bytearray, memoryview)):
         raise _ArgumentTypeError(

@@ -17,6 +17,11 @@ def shard_alike(x, y):
     That is a hint for axes of type `Auto`, and holds for derivatives and vectorised forms, too.
 
     Raises ValueError for trees of different structures and leaves of different shapes.
+
+    Examples:
+      >>> from weft.experimental.shard_alike import shard_alike
+      >>> shard_alike(wnp.arange(2), wnp.ones(2))[0]
+      Array([0, 1], dtype=int32)
     """
     (xs, tree), (ys, other) = _registry.flatten(x), _registry.flatten(y)
     if tree != other:

@@ -11,6 +11,11 @@ def set_xla_metadata(x=None, **kwargs):
     """`x`, an array, a tree or a function, as it is; without it a context manager.
 
     `kwargs` are names and values for XLA's passes at what is computed; they have no effect.
+
+    Examples:
+      >>> from weft.experimental.xla_metadata import set_xla_metadata
+      >>> with set_xla_metadata(note="here"):
+      ...     y = wnp.sin(0.0)
     """
     return _hints.region() if x is None else x
 

@@ -1,7 +1,7 @@
 """`x.at[index]`: reading with options, and updated copies."""
 
 from weft import _core
-from weft._surface import public_methods
+from weft._surface import example_section, public_methods
 from weft.dtypes import iinfo, is_integer
 from weft.lax._sharding import split_as
 from weft.numpy import _indexing as indexing, _select as select
@@ -9,7 +9,12 @@ from weft.numpy import _indexing as indexing, _select as select
 
 @public_methods
 class IndexedView:
-    """What `x.at` is: index it to say which elements are meant."""
+    """What `x.at` is: index it to say which elements are meant.
+
+    Examples:
+      >>> wnp.zeros(3).at[1].set(5.0)
+      Array([0., 5., 0.], dtype=float32)
+    """
 
     __slots__ = ("array",)
 
@@ -77,6 +82,10 @@ class IndexedElements:
           fill_value: what mode "fill" gives out of bounds; by default NaN, the lowest value of
             signed and the highest of unsigned integers, and True.
           out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+        Examples:
+          >>> wnp.arange(3).at[wnp.array([1, 9])].get(mode="fill", fill_value=-1)
+          Array([ 1, -1], dtype=int32)
         """
         index = self._index(mode, wrap_negative_indices, False)
         options = (index, mode, fill_value, unique_indices, indices_are_sorted)
@@ -96,6 +105,10 @@ class IndexedElements:
         """`func` applied to the elements; it takes and returns an array of any shape.
 
         An element that is indexed several times gets it applied as often.
+
+        Examples:
+          >>> wnp.arange(4).at[1:3].apply(lambda x: x * 10)
+          Array([ 0, 10, 20,  3], dtype=int32)
         """
         index = self._index(mode, wrap_negative_indices, True)
         return indexing.apply(self.array, index, func, mode, unique_indices, indices_are_sorted)
@@ -111,7 +124,7 @@ def _unwrapped(entry, lowest):
     return select.where(entry < 0, beyond, entry)
 
 
-def _update(kind, name, summary):
+def _update(kind, name, summary, call, result):
     def method(
         self,
         values,
@@ -130,17 +143,44 @@ def _update(kind, name, summary):
 
     method.__name__ = name
     method.__qualname__ = f"IndexedElements.{name}"
-    method.__doc__ = summary
+    method.__doc__ = f"{summary}\n\n{example_section(call, result)}"
     setattr(IndexedElements, name, method)
 
 
-_update("set", "set", "The array with the elements replaced by `values`.")
-_update("add", "add", "The array with `values` added to the elements.")
-_update("sub", "subtract", "The array with `values` subtracted from the elements.")
-_update("mul", "multiply", "The array with the elements multiplied by `values`.")
-_update("mul", "mul", "The array with the elements multiplied by `values`.")
-_update("div", "divide", "The array with the elements divided by `values`; it becomes float.")
-_update("pow", "power", "The array with the elements raised to the power `values`.")
-_update("min", "min", "The array with the lesser of the elements and `values`.")
-_update("max", "max", "The array with the greater of the elements and `values`.")
+_update(
+    *("set", "set", "The array with the elements replaced by `values`."),
+    *("wnp.arange(3).at[1].set(9)", "Array([0, 9, 2], dtype=int32)"),
+)
+_update(
+    *("add", "add", "The array with `values` added to the elements."),
+    *("wnp.zeros(2).at[wnp.array([0, 0])].add(1)", "Array([2., 0.], dtype=float32)"),
+)
+_update(
+    *("sub", "subtract", "The array with `values` subtracted from the elements."),
+    *("wnp.arange(3).at[1:].subtract(5)", "Array([ 0, -4, -3], dtype=int32)"),
+)
+_update(
+    *("mul", "multiply", "The array with the elements multiplied by `values`."),
+    *("wnp.arange(3).at[2].multiply(10)", "Array([ 0,  1, 20], dtype=int32)"),
+)
+_update(
+    *("mul", "mul", "The array with the elements multiplied by `values`."),
+    *("wnp.arange(3).at[2].mul(10)", "Array([ 0,  1, 20], dtype=int32)"),
+)
+_update(
+    *("div", "divide", "The array with the elements divided by `values`; it becomes float."),
+    *("wnp.array([1, 3]).at[1].divide(2)", "Array([1. , 1.5], dtype=float32)"),
+)
+_update(
+    *("pow", "power", "The array with the elements raised to the power `values`."),
+    *("wnp.arange(4).at[2:].power(2)", "Array([0, 1, 4, 9], dtype=int32)"),
+)
+_update(
+    *("min", "min", "The array with the lesser of the elements and `values`."),
+    *("wnp.arange(4).at[:].min(2)", "Array([0, 1, 2, 2], dtype=int32)"),
+)
+_update(
+    *("max", "max", "The array with the greater of the elements and `values`."),
+    *("wnp.arange(4).at[:].max(2)", "Array([2, 2, 2, 3], dtype=int32)"),
+)
 public_methods(IndexedElements)

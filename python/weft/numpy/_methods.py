@@ -4,7 +4,7 @@ import importlib
 
 from weft import _core
 from weft._arguments import shape_of
-from weft._surface import public_function
+from weft._surface import example_section, public_function
 from weft.dtypes import (
     default_float,
     dtype_of,
@@ -52,12 +52,22 @@ def astype(x, dtype, /, *, copy=False, device=None):
 
 
 def _astype(self, dtype, copy=False, device=None):
-    """The array converted to a dtype; see weft.numpy.astype."""
+    """The array converted to a dtype; see weft.numpy.astype.
+
+    Examples:
+      >>> wnp.array([1.7, -1.7]).astype("int32")
+      Array([ 1, -1], dtype=int32)
+    """
     return astype(self, dtype, copy=copy, device=device)
 
 
 def to_device(self, device, *, stream=None):
-    """The array on a device; `stream` must be None."""
+    """The array on a device; `stream` must be None.
+
+    Examples:
+      >>> wnp.arange(3).to_device(weft.devices()[0])
+      Array([0, 1, 2], dtype=int32)
+    """
     if stream is not None:
         raise NotImplementedError("[to_device] expected stream to be None: programs run in order")
     return placed(self, device)
@@ -67,13 +77,23 @@ def _reshape(self, *new, order="C", copy=None, out_sharding=None):
     """The elements in another shape, given as integers or as one sequence; `copy` is ignored.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.arange(6).reshape(2, -1)
+      Array([[0, 1, 2],
+             [3, 4, 5]], dtype=int32)
     """
     new = new[0] if len(new) == 1 else new
     return shape.reshape(self, new, order, out_sharding=out_sharding)
 
 
 def _transpose(self, *axes):
-    """The axes in another order, given as integers or as one sequence; reversed without any."""
+    """The axes in another order, given as integers or as one sequence; reversed without any.
+
+    Examples:
+      >>> wnp.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+      (4, 2, 3)
+    """
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
         axes = axes[0]
     return shape.transpose(self, axes or None)
@@ -83,6 +103,10 @@ def _flatten(self, order="C", *, out_sharding=None):
     """The elements as a one-dimensional array.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.array([[1, 2], [3, 4]]).flatten(order="F")
+      Array([1, 3, 2, 4], dtype=int32)
     """
     return shape.ravel(self, order, out_sharding=out_sharding)
 
@@ -91,6 +115,10 @@ def _view(self, dtype=None, type=None):
     """The bits read as another dtype; the last axis grows or shrinks if the widths differ.
 
     type: None; others raise NotImplementedError.
+
+    Examples:
+      >>> wnp.array([1.0], "float32").view("int32")
+      Array([1065353216], dtype=int32)
     """
     if type is not None:
         raise NotImplementedError(f"view expected no type of arrays; got {type!r}")
@@ -144,20 +172,26 @@ def _round(self, ndigits=None):
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
-    """The slices along an axis where a condition is true; see weft.numpy.compress."""
+    """The slices along an axis where a condition is true; see weft.numpy.compress.
+
+    Examples:
+      >>> wnp.array([10, 20, 30]).compress(wnp.array([True, False, True]))
+      Array([10, 30], dtype=int32)
+    """
     from weft.numpy._counted import compress
 
     return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def _later(home, name):
-    """A function as a method; its module is loaded when it is first called."""
+def _later(home, name, call, result):
+    """A function as a method; its module is loaded when it is first called. `call` and `result` are
+    its example."""
 
     def method(self, *args, **kwargs):
         return getattr(importlib.import_module(home), name)(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"See weft.numpy.{name}."
+    method.__doc__ = f"See weft.numpy.{name}.\n\n{example_section(call, result)}"
     return method
 
 
@@ -178,32 +212,56 @@ METHODS = {
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
-    "argpartition": _later(_SORTING, "argpartition"),
-    "argsort": _later(_SORTING, "argsort"),
+    "argpartition": _later(
+        *(_SORTING, "argpartition"),
+        *("x = wnp.array([3, 1, 2]); x[x.argpartition(0)[0]]", "Array(1, dtype=int32)"),
+    ),
+    "argsort": _later(
+        *(_SORTING, "argsort"),
+        *("wnp.array([30, 10, 20]).argsort()", "Array([1, 2, 0], dtype=int32)"),
+    ),
     "astype": _astype,
     "at": property(IndexedView),
-    "choose": _later(_CHOICES, "choose"),
+    "choose": _later(
+        *(_CHOICES, "choose"),
+        *("wnp.array([1, 0]).choose(wnp.array([[1, 2], [3, 4]]))", "Array([3, 2], dtype=int32)"),
+    ),
     "clip": select.clip,
     "compress": _compress,
     "conj": ufuncs.conj,
     "conjugate": ufuncs.conj,
-    "cumprod": _later(_CUMULATIVE, "cumprod"),
-    "cumsum": _later(_CUMULATIVE, "cumsum"),
+    "cumprod": _later(
+        *(_CUMULATIVE, "cumprod"),
+        *("wnp.array([1, 2, 3]).cumprod()", "Array([1, 2, 6], dtype=int32)"),
+    ),
+    "cumsum": _later(
+        *(_CUMULATIVE, "cumsum"),
+        *("wnp.array([1, 2, 3]).cumsum()", "Array([1, 3, 6], dtype=int32)"),
+    ),
     "diagonal": matrices.diagonal,
     "dot": linalg.dot,
     "flatten": _flatten,
     "max": reductions.max,
     "mean": moments.mean,
     "min": reductions.min,
-    "nonzero": _later(_COUNTED, "nonzero"),
+    "nonzero": _later(
+        *(_COUNTED, "nonzero"),
+        *("wnp.array([0, 7, 0, 8]).nonzero()", "(Array([1, 3], dtype=int32),)"),
+    ),
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": shape.ravel,
     "repeat": join.repeat,
     "reshape": _reshape,
     "round": floats.round,
-    "searchsorted": _later(_SORTING, "searchsorted"),
-    "sort": _later(_SORTING, "sort"),
+    "searchsorted": _later(
+        *(_SORTING, "searchsorted"),
+        *("wnp.array([10, 20, 30]).searchsorted(25)", "Array(2, dtype=int32)"),
+    ),
+    "sort": _later(
+        *(_SORTING, "sort"),
+        *("wnp.array([3, 1, 2]).sort()", "Array([1, 2, 3], dtype=int32)"),
+    ),
     "squeeze": shape.squeeze,
     "std": moments.std,
     "sum": reductions.sum,
