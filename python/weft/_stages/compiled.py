@@ -245,7 +245,8 @@ class Compiled(Stage):
         ]
 
     def _shown(self):
-        memory, costs = self.memory_analysis(), self.cost_analysis()
+        memory: Any = self.memory_analysis()
+        costs: Any = self.cost_analysis()
         return [
             _html.folded("program", program_listing(self.graph)),
             _html.folded("memory", memory._table()) if memory else "",

@@ -2,8 +2,10 @@
 
 import collections
 import math
+from typing import Any
 
-from weft import _core, _html
+from weft import _html
+from weft._core import Analysis, ClosedJaxpr, Graph, Jaxpr
 from weft._figures import count, size
 from weft._types.avals import ShapedArray
 
@@ -71,6 +73,7 @@ def _analysis(figures):
     )
 
 
-for _kind in (_core.Graph, _core.Jaxpr, _core.ClosedJaxpr):
-    _kind._repr_html_ = _program(_kind.__name__)
-_core.Analysis._repr_html_ = _analysis
+_kinds: Any = {kind: _program(kind.__name__) for kind in (Graph, Jaxpr, ClosedJaxpr)}
+_kinds[Analysis] = _analysis
+for _kind, _shown in _kinds.items():
+    _kind._repr_html_ = _shown
