@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -73,8 +74,11 @@ class Browser:
     def _call(self, method, path, data=None):
         body = None if data is None else json.dumps(data).encode()
         request = urllib.request.Request(self._url + path, body, method=method)
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
 
     def _post(self, path, data):
         return self._call("POST", path, data)

@@ -215,15 +215,28 @@ def test_the_page_needs_nothing_else(tmp_path):
     assert len(text) < 200_000
 
 
-def test_a_large_program_is_a_small_page(tmp_path):
+def repeated(times):
     def f(x):
-        for i in range(5000):
-            x = wnp.sin(x) * float(i)
+        for _ in range(times):
+            x = wnp.sin(x) * 2.0
         return x
 
-    path = show(weft.jit(f), wnp.ones(3), path=tmp_path / "page.html")
-    assert path.stat().st_size < 1_000_000
+    return weft.jit(f)
+
+
+def test_a_large_program_is_a_small_page(tmp_path):
+    path = show(repeated(5000), wnp.ones(3), path=tmp_path / "page.html")
+    assert path.stat().st_size < 300_000
     assert traced_ops(data_of_page(path)).names.count("sin") == 5000
+
+
+def test_of_a_very_large_program_first_and_last_are_kept(tmp_path):
+    path = show(repeated(60_000), wnp.ones(3), path=tmp_path / "page.html")
+    assert path.stat().st_size < 300_000
+    data = data_of_page(path)
+    assert len(data["stages"]) == 1 + len(weft.compiler.default_pipeline())
+    assert len(data["programs"]["programs"]) <= 2
+    assert data["stages"][-1]["ops"][1] == 120_000
 
 
 def test_where_it_is_written_by_default():
@@ -351,6 +364,7 @@ def test_pages_in_a_browser(tmp_path, chromium):
     chromium.run("document.querySelector('.line.on').click()")
     assert count(chromium, ".node.marked") >= 2  # tanh and the product
 
+    assert chromium.run("return document.querySelector('.line.on').dataset.line") == str(line)
     for tab in ("text", "cost", "chain", "memory", "passes", "compiled", "graph"):
         chromium.click(f"#tab-{tab}")
     for stage in range(len(chromium.run("return weft.page.stages"))):
@@ -369,4 +383,28 @@ def test_flames_in_a_browser(profiled, tmp_path, chromium):
     chromium.run("document.querySelector('.flame.found').dispatchEvent(new Event('click'))")
     assert "›" in chromium.run("return document.querySelector('.crumbs').textContent")
     assert count(chromium, ".flame") < all_of_it
+    assert chromium.messages() == []
+
+
+def test_many_operations_in_a_browser(tmp_path, chromium):
+    path = show(repeated(60_000), wnp.ones(3), path=tmp_path / "page.html")
+    chromium.open(path.as_uri())
+    assert 0 < count(chromium, ".node") < 200  # groups of groups
+    for _ in range(2):
+        opened = chromium.run(
+            "const { flat, open } = weft.picture;"
+            "const folded = flat.filter((s) => s.holds && !open.has(s.id));"
+            "const inner = folded.reduce((a, b) => (b.depth > a.depth ? b : a));"
+            "weft.picture.toggle(inner.id);"
+            "return weft.picture.open.has(inner.id)"
+        )
+        assert opened
+    found = chromium.run("weft.search('sin'); return document.querySelector('.details').innerText")
+    assert found.startswith("60,000 operations")
+    chromium.run("weft.goTo(59999)")
+    assert chromium.run("return document.querySelector('.node.selected').textContent").startswith(
+        "sin"
+    )
+    chromium.click("#tab-text")
+    assert 0 < count(chromium, ".row") < 200
     assert chromium.messages() == []

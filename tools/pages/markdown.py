@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = "docs/index.md"
+PICTURES = "docs/pictures"  # in the site beside the pages of docs/
 CODE = re.compile(r"^ *(```+)[^\n]*\n.*?^ *\1 *$|(`+)(?!`).+?(?<!`)\2(?!`)", re.M | re.S)
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s]*)\)")
 OUTSIDE = re.compile(r"[a-z][a-z+.-]*:")
@@ -112,14 +113,16 @@ def site_name(path):
 def for_site(path, known):
     """The text of a page, with links to where the known pages are in the site.
 
-    A link to a file that is not in the site becomes its text.
+    A link to a file that is not in the site becomes its text. Pictures are those of pages in docs/.
     """
     text, out, end = (ROOT / path).read_text(), [], 0
     here = posixpath.dirname(site_name(path))
     for link in links(text):
         file, anchor = resolved(path, link[2])
         to = link[1]
-        if file in known:
+        if text[link.start() - 1 : link.start()] == "!":
+            to = f"[{link[1]}]({os.path.relpath(file, 'docs')})"  # see PICTURES
+        elif file in known:
             name = os.path.relpath(site_name(file), here or ".")
             to = f"[{link[1]}]({name}.md{'#' + anchor if anchor else ''})"
         out += [text[end : link.start()], to]

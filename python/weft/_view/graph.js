@@ -187,7 +187,7 @@ class Picture {
   pill(pill, id, number, values, title, type) {
     const name = cut(title, 34), sub = cut(type, 34);
     const w = 24 + Math.max(textWidth(name, MONO_FONT), textWidth(sub, MONO_FONT));
-    return { kind: 'pill', pill, id, number, values, title: name, sub, w, h: sub ? 34 : 22 };
+    return { kind: 'pill', pill, isLight: true, id, number, values, title: name, sub, w, h: sub ? 34 : 22 };
   }
 
   node(item, number, path) {
@@ -196,9 +196,11 @@ class Picture {
     const node = { kind: 'node', id, number, item, path, holds: inner.length > 0 };
     if (isOp(item)) {
       const kind = this.model.kind(g, item.from);
-      node.title = kind.name + (kind.label ? ` ${cut(kind.label, 24)}` : '');
+      node.title = kind.name;
+      if (kind.label && kind.label !== kind.name) node.title += ` ${cut(kind.label, 24)}`;
       if (kind.trips > 1) node.title += `  ×${showWhole(kind.trips)}`;
       node.sub = cut(kind.results.map((t) => this.model.types[t].text).join(' '), 36);
+      if (kind.split) node.sub += `  ⟨${cut(kind.split, 30)}⟩`;
       node.holder = kind.name;
     } else {
       const part = item.part ? `  ${item.part[0]} of ${item.part[1]}` : '';
@@ -302,9 +304,18 @@ class Picture {
   }
   edgeClass(p) {
     const near = this.selected && p.ends.includes(this.selected);
-    const [a, b] = p.ends.map((id) => this.byId.get(id));
-    const chain = this.chain && this.isCritical(a) && this.isCritical(b);
+    const chain = this.chain && this.joinsChain(...p.ends.map((id) => this.byId.get(id)));
     return `edge${near ? ' near' : ''}${chain ? ' chain' : ''}`;
+  }
+  // Whether the chain that takes longest goes from one item to the other.
+  joinsChain(a, b) {
+    if (a?.kind !== 'node' || b?.kind !== 'node') return false;
+    const { critical } = this.model.graph(a.number);
+    let last = a.item.to - 1, next = b.item.from;
+    while (last >= a.item.from && !critical[last]) last--;
+    while (next < b.item.to && !critical[next]) next++;
+    if (last < a.item.from || next === b.item.to) return false;
+    return !critical.subarray(last + 1, next).includes(1);
   }
   isCritical(s) {
     if (s?.kind !== 'node') return false;

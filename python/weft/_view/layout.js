@@ -1,12 +1,14 @@
 // Layers: nodes of a graph without circles on lines below each other, so that edges go down and few
 // cross. Edges from one node share their way past the lines between; there `bends` keep room.
 
-// nodes: [{ w, h }]; edges: [{ from, to }], each from a node to a later one. Sets x and y of the
+// nodes: [{ w, h, isLight }], of which light ones move no others; edges: [{ from, to }], each from a node to a later one. Sets x and y of the
 // nodes (of their corners) and `points` of the edges; returns the size of the whole.
 function layered(nodes, edges, gap = { x: 22, y: 34 }) {
   if (!nodes.length) return { w: 0, h: 0 };
   const rank = ranks(nodes, edges);
-  const vertices = nodes.map((n, i) => ({ w: n.w, h: n.h, rank: rank[i], up: [], down: [] }));
+  const vertices = nodes.map((n, i) => ({
+    w: n.w, h: n.h, isLight: n.isLight, rank: rank[i], up: [], down: [],
+  }));
   const trails = nodes.map(() => []); // per node: the vertex that its edges pass, by rank
   let bends = 0;
   const link = (a, b) => {
@@ -135,7 +137,7 @@ function place(lines, gap) {
       let sum = 0, weight = 0;
       for (const side of sides) {
         for (const u of v[side]) {
-          const w = v.isBend && u.isBend ? 4 : v.isBend || u.isBend ? 1 : 3;
+          const w = u.isLight ? 0.2 : v.isBend === u.isBend ? 6 : 1;
           sum += w * u.x;
           weight += w;
         }

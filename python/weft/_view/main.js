@@ -126,7 +126,7 @@ class App {
     for (const b of this.stages.children) b.classList.toggle('on', b.dataset.stage === String(k));
     this.marks.clear();
     this.markedLine = null;
-    this.scales = null;
+    this.runs = null;
     this.picture.show(this.root);
     this.pick(null);
     this.lines = sourcePanel(this);
@@ -228,9 +228,11 @@ class App {
   }
   showHits(what) {
     const { hits, model } = this;
+    const count = [...this.marks.values()].reduce((n, sums) => n + sums[sums.length - 1], 0);
+    const title = `${plural(count, 'operation')} for ${what}`;
     this.found.hidden = document.activeElement !== this.box;
     this.found.replaceChildren(
-      el('p', {}, `${plural(hits.length, 'operation')} for ${what}`),
+      el('p', {}, title),
       ...hits.slice(0, 60).map(([n, i], k) => {
         const g = model.graph(n), kind = model.kind(g, i);
         return el('button', { onclick: () => this.goTo(k) }, el('b', {}, kind.name), ' ',
@@ -238,7 +240,7 @@ class App {
           el('span', { class: 'at' }, placeText(model.place(g, i))));
       }));
     this.details.replaceChildren(
-      el('h2', {}, `${plural(hits.length, 'operation')} for ${what}`),
+      el('h2', {}, title),
       table([
         { title: 'operation', of: ([n, i]) => el('code', {}, model.kind(model.graph(n), i).name) },
         { title: 'result', of: ([n, i]) => el('code', {}, cut(model.kind(model.graph(n), i).results
@@ -280,7 +282,10 @@ class App {
     if (this.colors === 'live') {
       x = 0;
       for (let i = from; i < to; i++) x = Math.max(x, g.live[i]);
-    } else x = g.sums[this.colors][to] - g.sums[this.colors][from];
+    } else {
+      this.runs ??= this.model.runs(this.root);
+      x = (g.sums[this.colors][to] - g.sums[this.colors][from]) * this.runs.get(g.number);
+    }
     const root = this.model.graph(this.root);
     const most = this.colors === 'live' ? root.live[root.peak] : root.sums[this.colors][root.size];
     return x > 0 ? Math.max(0.03, 1 + Math.log10(x / most) / 4) : 0;

@@ -60,6 +60,7 @@ class Model {
         category: categoryOf(name),
         trips: graphs.length ? Number(/\blength=(\d+)/.exec(attrs)?.[1] ?? 1) : 1,
         label: /\bname=("[^"]*"|\S+)/.exec(attrs)?.[1] ?? '',
+        split: /sharding<(.*?);/.exec(attrs)?.[1] ?? '',
       };
     });
     this.sources = data.graphs;
@@ -177,6 +178,30 @@ class Model {
     return found;
   }
 
+  // How often each of these graphs runs in a run of the program, where that is known: loops whose
+  // length follows from values, and branches, count once.
+  runs(root) {
+    const reached = this.reached(root), calls = new Map();
+    for (const number of reached.keys()) {
+      const g = this.graph(number);
+      for (let i = 0; i < g.size; i++) {
+        for (const [, inner] of this.kind(g, i).graphs) {
+          if (!calls.has(inner)) calls.set(inner, []);
+          calls.get(inner).push([number, this.kind(g, i).trips]);
+        }
+      }
+    }
+    const known = new Map([[root, 1]]);
+    const of = (number) => {
+      if (!known.has(number)) {
+        known.set(number, calls.get(number).reduce((sum, [n, trips]) => sum + trips * of(n), 0));
+      }
+      return known.get(number);
+    };
+    for (const number of reached.keys()) of(number);
+    return known;
+  }
+
   // What is shown of the operations from .. to of a graph: operations and groups of them, in order.
   // A group is a stretch of the program, so that what is between groups has no circles.
   items(number, from, to) {
@@ -192,7 +217,7 @@ class Model {
   group(g, from, to) {
     if (to - from <= MOST_ITEMS) return ops(from, to);
     const items = this.parts(g, from, to, true);
-    return this.atMost(items.length > 1 ? items : this.runs(g, from, to), g);
+    return this.atMost(items.length > 1 ? items : this.stretches(g, from, to), g);
   }
 
   // A sequence that comes again and again, each of its turns a group, and what is around it.
@@ -200,21 +225,22 @@ class Model {
     if (to - from <= 6) return ops(from, to);
     const repeat = to - from > MOST_ITEMS ? this.repeat(g, from, to) : null;
     if (!repeat) {
-      const items = this.runs(g, from, to);
+      const items = this.stretches(g, from, to);
       return isWhole || items.length <= 6 ? items : [{ from, to, title: this.title(g, from, to) }];
     }
     const { start, period, times } = repeat, end = start + period * times;
     const title = this.title(g, start, start + period);
     const isAll = start - from + to - end < period;
+    if (isAll && times > 2 * MOST_ITEMS) return this.chunks(g, from, to);
     const turns = times > 16 && !isAll ? [{ from: start, to: end, title: `${title}  ×${times}` }]
       : range(times).map((k) => ({
         from: start + k * period, to: start + (k + 1) * period, title, part: [k + 1, times],
       }));
-    return [...this.parts(g, from, start), ...turns, ...this.parts(g, end, to)];
+    return this.parts(g, from, start).concat(turns, this.parts(g, end, to));
   }
 
   // Stretches of one function of the user's; short ones stay as they are.
-  runs(g, from, to) {
+  stretches(g, from, to) {
     const keyOf = (i) => {
       const p = this.place(g, i);
       return `${p.file}\n${p.fun}\n${p.scope}\n${p.of}`;
@@ -224,9 +250,21 @@ class Model {
       let b = a + 1;
       const key = keyOf(a);
       while (b < to && keyOf(b) === key) b++;
-      if (b - a >= 4 && b - a < to - from) items.push({ from: a, to: b, title: this.title(g, a, b) });
-      else items.push(...ops(a, b));
+      if (b - a === to - from) return this.chunks(g, a, b);
+      if (b - a >= 4) items.push({ from: a, to: b, title: this.title(g, a, b) });
+      else for (let i = a; i < b; i++) items.push({ from: i, to: i + 1 });
       a = b;
+    }
+    return items;
+  }
+
+  // What is all alike, in groups of equal size where it is long.
+  chunks(g, from, to) {
+    if (to - from <= 2 * MOST_ITEMS) return ops(from, to);
+    const each = Math.ceil((to - from) / MOST_ITEMS), items = [];
+    for (let a = from; a < to; a += each) {
+      const b = Math.min(to, a + each);
+      items.push({ from: a, to: b, title: this.title(g, a, b) });
     }
     return items;
   }
@@ -309,7 +347,7 @@ class Model {
     let best = 0, fewest = Infinity, sum = 0;
     for (let s = 0; s < room; s++) {
       sum += crossing[s];
-      const lost = Math.floor((end - start - s) / period) < times ? 2 : 0;
+      const lost = Math.floor((end - start - s) / period) < times ? 0.5 : 0;
       if (sum + lost < fewest) {
         fewest = sum + lost;
         best = s;

@@ -15,6 +15,7 @@ _FIGURES = (
     *("ops", "flops", "transcendentals", "bytes", "peak_bytes", "input_bytes", "output_bytes"),
     *("critical_path", "levels", "width"),
 )
+_LARGE = 100_000  # operations
 _AROUND = 30  # lines of source before and after those that made operations
 _WHOLE_FILE = 600  # lines; of longer files only what is around those lines is shown
 _MOST_PICTURES = 24
@@ -35,16 +36,17 @@ def page_data(program, *, title=None, tab="graph"):
     """The data of the page of a program: a Graph, or a stage of a jitted function.
 
     title: None for the function's name.
+
+    The programs are JSON already, as text: a million operations are too many for objects of Python.
     """
     stage = program if isinstance(program, Stage) else None
     traced = stage._program.core.graph if stage else program
     steps = _Steps(traced)
-    for name in _core.default_pipeline():
-        steps.run(name)
+    steps.run(_core.default_pipeline())
     optimised = len(steps.stages) - 1
     places = _shardings(stage)
     compiled = _compiled(stage, steps, any(s.num_devices > 1 for _, _, s in places))
-    programs = json.loads(_core.view_json(steps.graphs))
+    programs = _core.view_json(steps.graphs)
     name = title or (stage._program.name if stage else "graph")
     return {
         "title": name,
@@ -58,7 +60,7 @@ def page_data(program, *, title=None, tab="graph"):
         "compiled": compiled,
         "explanation": _explanation(stage),
         "facts": _facts(stage),
-        "files": _files(programs["places"]),
+        "files": _files(_places(programs)),
         "shardings": _pictures(places),
     }
 
@@ -97,12 +99,18 @@ class _Steps:
         )
         return len(self.stages) - 1
 
-    def run(self, name):
-        """Runs a pass on the program as it is."""
-        before = self.graph
-        after, (stats,) = _core.run_passes(before, [name], [], [], False, False, None)
-        doc = dict(_core.passes())[name]
-        self.add(name, doc, before if after == before else after, stats=stats)
+    def run(self, names):
+        """Runs passes on the program as it is. Of a large one the last result alone is kept."""
+        docs = dict(_core.passes())
+        steps = [names] if _count(self.graph) > _LARGE else [[name] for name in names]
+        for passes in steps:
+            before = self.graph
+            after, all_stats = _core.run_passes(before, passes, [], [], False, False, None)
+            *others, last = all_stats
+            for stats in others:
+                self.add(stats["pass"], docs[stats["pass"]], before, stats=stats)
+            result = before if after == before else after
+            self.add(last["pass"], docs[last["pass"]], result, stats=last)
 
 
 def _count(graph):
@@ -122,6 +130,9 @@ def _compiled(stage, steps, is_split):
         why = "The program is split over several devices: XLA partitions it as one module."
         return [_part("One module", why, [], [])]
     optimised = steps.graph
+    if steps.stages[-1]["ops"][1] > _LARGE:
+        why = "What compiling makes of a program as large is not told here."
+        return [_part("Blocks, loops and kernels", why, [], [])]
     blocks, loops, packed, repacked, last, kernels = _core.plan(optimised, cut, choice)
     small = steps.stages[-1]["ops"][1] < _SMALL
     if blocks:
@@ -202,9 +213,8 @@ def _kernels(kernels, choice):
         _row(
             kernel.line or "unknown line",
             kernel.num_ops,
-            f"{1e6 * kernel.apart:.2f} µs",
-            f"{1e6 * (kernel.apart - kernel.seconds):.2f} µs",
-            f"{1e6 * kernel.seconds:.2f} µs",
+            *(round(1e6 * s, 2) for s in (kernel.apart, kernel.apart - kernel.seconds)),
+            round(1e6 * kernel.seconds, 2),
             line=_place(kernel.line),
         )
         for kernel in found
@@ -218,7 +228,13 @@ def _kernels(kernels, choice):
         )
     else:
         why = "No part of the program would run faster as one function, by estimate."
-    columns = ["where most of it is", "operations", "one by one", "as a kernel", "saved per call"]
+    columns = [
+        "where most of it is",
+        "operations",
+        "one by one, µs",
+        "as a kernel, µs",
+        "saved, µs",
+    ]
     return _part("Kernels", why, columns, rows)
 
 
@@ -269,6 +285,12 @@ def _input_names(stage, graph):
         text = describe_argument(fun, core.in_tree, (), i) if fun else ""
         names.append(text.removeprefix("argument ").rpartition(" of ")[0] or None)
     return names
+
+
+def _places(programs):
+    """The places of programs as JSON, in which each table is a line."""
+    (line,) = (line for line in programs.split("\n", 3) if line.startswith('"places":'))
+    return json.loads(line.removeprefix('"places":').rstrip(","))
 
 
 def _files(places):

@@ -14,7 +14,11 @@ _SCRIPTS = ("model.js", "layout.js", "graph.js", "panels.js", "flames.js", "main
 
 def page_html(data):
     """The page of data that `page_data` or `flame_data` made, as text."""
-    packed = base64.b64encode(zlib.compress(json.dumps(data).encode(), 9)).decode()
+    programs = data.get("programs")
+    text = json.dumps({k: v for k, v in data.items() if k != "programs"})
+    if programs is not None:
+        text = f'{text[:-1]}, "programs": {programs}}}'
+    packed = base64.b64encode(zlib.compress(text.encode())).decode()
     parts = {
         "title": html.escape(f"{data['title']} · weft"),
         "style": _text("page.css"),
@@ -36,7 +40,7 @@ def write_page(data, path=None):
 
 
 def data_of(page):
-    """The data of a page: what `page_html` was given."""
+    """The data of a page: what `page_html` was given, with its programs as objects."""
     packed = page.partition('id="data">')[2].partition("</script>")[0]
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 

@@ -175,7 +175,7 @@ function sourcePanel(app) {
   const { model, page } = app;
   const files = Object.keys(page.files);
   const costs = new Map();
-  for (const number of model.reached(app.root).keys()) {
+  for (const [number, runs] of model.runs(app.root)) {
     const g = model.graph(number);
     for (let i = 0; i < g.size; i++) {
       const p = model.place(g, i), kind = model.kind(g, i);
@@ -183,7 +183,7 @@ function sourcePanel(app) {
       const key = `${p.file}:${p.line}`;
       const c = costs.get(key) ?? costs.set(key, { ops: 0, ns: 0 }).get(key);
       c.ops++;
-      if (!kind.graphs.length) c.ns += kind.ns;
+      if (!kind.graphs.length) c.ns += runs * kind.ns;
     }
   }
   const most = Math.max(1e-9, ...[...costs.values()].map((c) => c.ns));
@@ -528,8 +528,12 @@ function opRows(model, root) {
 
 function difference(app, k) {
   const { model, page } = app;
-  if (k === 0 || !page.stages[k].changed) return [el('p', { class: 'hint' }, k ? 'It left the ' +
-    'program as it was.' : 'As the function was traced.')];
+  const { changed, ops: [count, left] } = page.stages[k];
+  if (k === 0 || !changed) {
+    return [el('p', { class: 'hint' }, k === 0 ? 'As the function was traced.' : count === left
+      ? 'It left the program as it was.'
+      : 'Of a program as large, only what all passes made is in this page.')];
+  }
   const before = opRows(model, model.programs[page.stages[k - 1].program]);
   const after = opRows(model, model.programs[page.stages[k].program]);
   const changes = [], names = new Map();
@@ -570,7 +574,7 @@ function compiledPanel(app) {
     el('h2', {}, title, ' ', el('small', {}, rows.length ? showWhole(rows.length) : 'none')),
     el('p', {}, why),
     rows.length ? table(columns.map((c, i) => ({
-      title: c, of: (r) => (typeof r.cells[i] === 'number' ? showWhole(r.cells[i]) : r.cells[i]),
+      title: c, of: (r) => (typeof r.cells[i] === 'number' ? r.cells[i].toLocaleString('en-US') : r.cells[i]),
       number: typeof rows[0].cells[i] === 'number', sort: (r) => r.cells[i],
     })), rows, { pick: rows.some((r) => r.stage !== null || r.line) && ((r) => {
       if (r.stage !== null) {
