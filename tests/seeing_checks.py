@@ -10,6 +10,7 @@ import numpy as np
 import weft
 import weft.numpy as wnp
 from weft import lax
+from weft._view.page import data_of
 from weft.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 weft.config.update("weft_num_cpu_devices", 8)
@@ -101,6 +102,19 @@ def drawings():
         assert path.read_text().count("<rect") == 8
 
 
-for check in (inspection, tables, drawings):
+def pages():
+    x, w = put((16, 8), GRID, "x"), put((8, 4), GRID, None, "y")
+    compiled = weft.jit(lambda x, w: {"y": wnp.tanh(x @ w)}).lower(x, w).compile()
+    with tempfile.TemporaryDirectory() as folder:
+        page = weft.compiler.show(compiled, path=pathlib.Path(folder) / "page.html")
+        data = data_of(page.read_text())
+    names = [s["names"] for s in data["shardings"]]
+    assert names == [["x"], ["w"], ["result['y']"]], names
+    assert [s["svg"].count("<rect") for s in data["shardings"]] == [4, 2, 8]
+    (part,) = data["compiled"]
+    assert "as one module" in part["why"] and not part["rows"]
+
+
+for check in (inspection, tables, drawings, pages):
     check()
 print("ok")

@@ -343,13 +343,13 @@ def test_pages_in_a_browser(tmp_path, chromium):
 
     chromium.run("weft.picture.foldAll()")
     folded = count(chromium, ".node")
-    chromium.run(
-        "const scan = [...document.querySelectorAll('.node')]"
-        ".find((e) => e.textContent.startsWith('scan'));"
-        "weft.picture.toggle(scan.dataset.id)"
+    scan = chromium.run(
+        "return [...document.querySelectorAll('.node')]"
+        ".find((e) => e.textContent.startsWith('scan')).dataset.id"
     )
+    chromium.click(f'[data-id="{scan}"] .chevron')
     assert count(chromium, ".node") > folded
-    chromium.run("weft.picture.toggle(document.querySelector('.node.open').dataset.id)")
+    chromium.click(f'[data-id="{scan}"] .chevron')
     assert count(chromium, ".node") == folded
 
     chromium.type("#search", "tanh")

@@ -202,9 +202,10 @@ nb::dict op_info(const OpDef& op) {
   return d;
 }
 
-// What compile() would make of an optimised program on one device of a CPU: (blocks, each (graph,
-// how often it runs); loops, each (operations, length, unroll); operations that arrays save;
-// whether anything was rolled or packed, as a graph, or None; that graph with kernels; kernels).
+// What compile() would make of an optimised program on one device of a CPU: (blocks, each (graph
+// with kernels, operations without, how often it runs); loops, each (operations, length, unroll);
+// operations that arrays save; whether anything was rolled or packed, as a graph, or None; that
+// graph with kernels; kernels).
 nb::tuple plan(const GraphObject& program, nb::handle cut_name, nb::handle kernels_name) {
   Cut cut = cut_named(cut_name.ptr());
   KernelChoice choice = kernels_named(kernels_name.ptr());
@@ -217,7 +218,8 @@ nb::tuple plan(const GraphObject& program, nb::handle cut_name, nb::handle kerne
   };
   if (auto steps = plan_of(program.graph, cut, {})) {
     for (const BlockPlan::Block& block : steps->blocks)
-      blocks.append(nb::make_tuple(GraphObject{choose(block.graph)}, block.num_steps));
+      blocks.append(nb::make_tuple(GraphObject{choose(block.graph)}, block.graph->ops().size(),
+                                   block.num_steps));
     return nb::make_tuple(blocks, loops, 0, nb::none(), nb::none(), kernels);
   }
   Repacked made = repacked(program.graph, cut);

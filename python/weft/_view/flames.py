@@ -26,8 +26,7 @@ class Flame:
         """As plain data, largest children first."""
         children = [child.data() for child in self.children.values()]
         children.sort(key=lambda child: -child["value"])
-        total = self.own + sum(child["value"] for child in children)
-        return {"name": self.name, "value": total, "children": children}
+        return {"name": self.name, "value": self.value, "children": children}
 
 
 def flame_data(title, subtitle, unit, flame, tables):

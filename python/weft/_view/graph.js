@@ -29,8 +29,8 @@ const cut = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text)
 class Picture {
   // paint(item) -> { color, strength }: how an item is coloured; marked(graph, from, to) -> how many
   // of its operations are marked; picked(item): an item was clicked, null for none.
-  constructor(holder, model, { paint, marked, picked, changed }) {
-    Object.assign(this, { holder, model, paint, marked, picked, changed });
+  constructor(holder, model, { paint, marked, picked }) {
+    Object.assign(this, { holder, model, paint, marked, picked });
     this.canvas = svg('svg', { class: 'canvas', tabindex: 0, role: 'img', 'aria-label': 'graph' });
     this.world = svg('g');
     this.boxes = svg('g');
@@ -281,7 +281,6 @@ class Picture {
       e.remove();
       this.drawn.delete(id);
     }
-    this.changed();
   }
 
   edge(p) {

@@ -86,7 +86,7 @@ class App {
     this.resizing(divider, side);
     this.picture = new Picture(stageArea, this.model, {
       paint: (s) => this.paint(s), marked: (g, a, b) => this.marked(g, a, b),
-      picked: (s) => this.pick(s), changed: () => {},
+      picked: (s) => this.pick(s),
     });
     document.addEventListener('keydown', (event) => {
       if (event.key === '/' && document.activeElement !== this.box) {
@@ -151,19 +151,34 @@ class App {
     this.pickOp(number, op);
   }
 
-  // Marks the operations for which `holds`, of what the program reaches.
+  // Marks the operations for which `holds`, of what the program reaches. Per graph that has some,
+  // itself or in graphs that it holds, `marks` has how many there are before each operation.
   mark(holds) {
     this.marks.clear();
     this.hits = [];
-    for (const number of this.model.reached(this.root).keys()) {
-      const g = this.model.graph(number);
-      const sums = new Uint32Array(g.size + 1);
+    const { model } = this;
+    const reached = [...model.reached(this.root).keys()];
+    const counts = new Map();
+    const count = (number) => {
+      if (counts.has(number)) return counts.get(number);
+      const g = model.graph(number), sums = new Float64Array(g.size + 1);
       for (let i = 0; i < g.size; i++) {
-        const is = holds(g, i);
-        sums[i + 1] = sums[i] + (is ? 1 : 0);
-        if (is && this.hits.length < 100000) this.hits.push([number, i]);
+        sums[i + 1] = sums[i] + (holds(g, i) ? 1 : 0);
+        for (const [, inner] of model.kind(g, i).graphs) sums[i + 1] += count(inner);
       }
       if (sums[g.size]) this.marks.set(number, sums);
+      counts.set(number, sums[g.size]);
+      return sums[g.size];
+    };
+    count(this.root);
+    this.numHits = 0;
+    for (const number of reached) {
+      const g = model.graph(number);
+      for (let i = 0; this.marks.has(number) && i < g.size; i++) {
+        if (!holds(g, i)) continue;
+        this.numHits++;
+        if (this.hits.length < 100000) this.hits.push([number, i]);
+      }
     }
     this.hit = -1;
     this.picture.redraw();
@@ -172,23 +187,7 @@ class App {
   // How many of the operations of a stretch are marked, with those in graphs that they hold.
   marked(number, from, to) {
     const sums = this.marks.get(number);
-    let count = sums ? sums[to] - sums[from] : 0;
-    if (this.marks.size > (sums ? 1 : 0)) {
-      const g = this.model.graph(number);
-      for (const [inner, of] of this.marks) {
-        if (inner !== number && this.holds(g, from, to, inner)) count += of[of.length - 1];
-      }
-    }
-    return count;
-  }
-  holds(g, from, to, inner) {
-    const parents = (this.parents ??= new Map());
-    if (!parents.has(this.root)) parents.set(this.root, this.model.reached(this.root));
-    for (let at = parents.get(this.root).get(inner); at;
-      at = parents.get(this.root).get(at.graph)) {
-      if (at.graph === g.number) return from <= at.op && at.op < to;
-    }
-    return false;
+    return sums ? sums[to] - sums[from] : 0;
   }
 
   markLine(file, line) {
@@ -228,8 +227,7 @@ class App {
   }
   showHits(what) {
     const { hits, model } = this;
-    const count = [...this.marks.values()].reduce((n, sums) => n + sums[sums.length - 1], 0);
-    const title = `${plural(count, 'operation')} for ${what}`;
+    const title = `${plural(this.numHits, 'operation')} for ${what}`;
     this.found.hidden = document.activeElement !== this.box;
     this.found.replaceChildren(
       el('p', {}, title),

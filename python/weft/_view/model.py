@@ -45,7 +45,8 @@ def page_data(program, *, title=None, tab="graph"):
     steps.run(_core.default_pipeline())
     optimised = len(steps.stages) - 1
     places = _shardings(stage)
-    compiled = _compiled(stage, steps, any(s.num_devices > 1 for _, _, s in places))
+    devices = {device for _, _, sharding in places for device in sharding.device_set}
+    compiled = _compiled(stage, steps, devices)
     programs = _core.view_json(steps.graphs)
     name = title or (stage._program.name if stage else "graph")
     return {
@@ -122,17 +123,25 @@ def _count(graph):
 # ---- What is compiled
 
 
-def _compiled(stage, steps, is_split):
-    """What becomes blocks, loops, arrays and kernels: a list of tables. Adds stages for them."""
+def _compiled(stage, steps, devices):
+    """What becomes blocks, loops, arrays and kernels: a list of tables. Adds stages for them.
+
+    devices: that the program is compiled for; where that is not known, one of a CPU is meant.
+    """
     options = stage._program.options if stage else None
     cut, choice = (options.compile, options.kernels) if options else ("auto", "auto")
-    if is_split:
-        why = "The program is split over several devices: XLA partitions it as one module."
-        return [_part("One module", why, [], [])]
     optimised = steps.graph
     if steps.stages[-1]["ops"][1] > _LARGE:
         why = "What compiling makes of a program as large is not told here."
         return [_part("Blocks, loops and kernels", why, [], [])]
+    if len(devices) > 1 or any(device.platform != "cpu" for device in devices):
+        pieces = [(block.graph, block.graph.num_ops, block.times) for block in stage.blocks]
+        if pieces:
+            return [_blocks(pieces, optimised, steps)]
+        why = (
+            "XLA compiles the program as one module, and splits it where it is for several devices."
+        )
+        return [_part("Blocks", why, [], [])]
     blocks, loops, packed, repacked, last, kernels = _core.plan(optimised, cut, choice)
     small = steps.stages[-1]["ops"][1] < _SMALL
     if blocks:
@@ -167,10 +176,10 @@ def _row(*cells, stage=None, line=None):
 
 def _blocks(blocks, optimised, steps):
     rows = []
-    for i, (graph, times) in enumerate(blocks):
-        why = why_cut(graph.num_ops, times, optimised.num_ops)
+    for i, (graph, num_ops, times) in enumerate(blocks):
+        why = why_cut(num_ops, times, optimised.num_ops)
         stage = steps.add(f"block {i}", why, graph, hidden=True)
-        rows.append(_row(f"block {i}", graph.num_ops, times, why, stage=stage))
+        rows.append(_row(f"block {i}", num_ops, times, why, stage=stage))
     why = (
         "Pieces of the program are alike. Each distinct one is compiled once, and they run one "
         "after the other, as that takes less compile time, and calls lose next to nothing by "

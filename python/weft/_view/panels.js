@@ -583,7 +583,8 @@ function compiledPanel(app) {
       } else if (r.line) app.markLine(...r.line);
     }) }) : null,
   ];
-  return el('div', { class: 'page' }, ...compiled.flatMap(part),
+  return el('div', { class: 'page' }, ...compiled.flatMap(part), app.page.facts.length ? null
+    : el('p', { class: 'hint' }, 'This is what jit would do for one device of a CPU.'),
     ...(explanation ? [el('h2', {}, 'Why it was traced and compiled'), el('pre', {}, explanation)] : []));
 }
 
