@@ -8,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from weft._profiles import _nested
 from weft._view.page import data_of
 from weft.compiler import show
 
@@ -230,13 +231,20 @@ def test_a_large_program_is_a_small_page(tmp_path):
     assert traced_ops(data_of_page(path)).names.count("sin") == 5000
 
 
-def test_of_a_very_large_program_first_and_last_are_kept(tmp_path):
-    path = show(repeated(60_000), wnp.ones(3), path=tmp_path / "page.html")
+@pytest.mark.parametrize(("times", "kept"), [(10, 3), (40_000, 2)])
+def test_of_a_very_large_program_first_and_last_are_kept(tmp_path, times, kept):
+    def f(x):
+        for _ in range(times):
+            wnp.cos(x)  # goes in dce
+            x = wnp.sin(x) / 1.0  # becomes sin(x) in canonicalize
+        return x
+
+    path = show(weft.jit(f), wnp.ones(3), path=tmp_path / "page.html")
     assert path.stat().st_size < 300_000
     data = data_of_page(path)
-    assert len(data["stages"]) == 1 + len(weft.compiler.default_pipeline())
-    assert len(data["programs"]["programs"]) <= 2
-    assert data["stages"][-1]["ops"][1] == 120_000
+    assert len(data["stages"]) >= 1 + len(weft.compiler.default_pipeline())
+    assert len({stage["program"] for stage in data["stages"][: data["first"] + 1]}) == kept
+    assert data["stages"][data["first"]]["ops"][1] == times
 
 
 def test_where_it_is_written_by_default():
@@ -278,6 +286,16 @@ def test_time_by_line_and_operation(profiled):
     assert re.search(rf"^  test_view.py:{first + 2} \(<lambda>\) .* %", str(summary), re.MULTILINE)
     (file,) = profiled.glob("**/*.xplane.pb")
     assert weft.profiler.summary(file).total == summary.total
+
+
+def test_operations_take_what_those_within_them_leave():
+    events = [(12, 1, "f", "c"), (1, 3, "f", "a"), (0, 10, "f", "while"), (5, 4, "f", "b")]
+    assert list(_nested(events)) == [
+        ("f", ["while", "a"], 3),
+        ("f", ["while", "b"], 4),
+        ("f", ["while"], 3),
+        ("f", ["c"], 1),
+    ]
 
 
 def test_flames_are_in_one_another(profiled, tmp_path):

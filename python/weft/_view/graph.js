@@ -27,8 +27,8 @@ const MONO_FONT = '11px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monos
 const cut = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
 class Picture {
-  // paint(item) -> { color, strength }: how an item is coloured; marked(graph, from, to) -> how many
-  // of its operations are marked; picked(item): an item was clicked, null for none.
+  // paint(item) -> { color, strength }: how an item is coloured; marked(graph, from, to) -> how
+  // many of its operations are marked; picked(item): an item was clicked, null for none.
   constructor(holder, model, { paint, marked, picked }) {
     Object.assign(this, { holder, model, paint, marked, picked });
     this.canvas = svg('svg', { class: 'canvas', tabindex: 0, role: 'img', 'aria-label': 'graph' });
@@ -62,7 +62,8 @@ class Picture {
       const [path, number, from, to] = queue.shift();
       for (const item of this.model.items(number, from, to)) {
         const inner = this.inside(item, number, path);
-        const count = inner.reduce((n, r) => n + this.model.items(r.number, r.from, r.to).length, 0);
+        const shown = inner.map((r) => this.model.items(r.number, r.from, r.to).length);
+        const count = shown.reduce((a, b) => a + b, 0);
         if (!count || count > budget || !isOp(item)) continue;
         budget -= count;
         this.open.add(this.idOf(item, path));
@@ -187,7 +188,8 @@ class Picture {
   pill(pill, id, number, values, title, type) {
     const name = cut(title, 34), sub = cut(type, 34);
     const w = 24 + Math.max(textWidth(name, MONO_FONT), textWidth(sub, MONO_FONT));
-    return { kind: 'pill', pill, isLight: true, id, number, values, title: name, sub, w, h: sub ? 34 : 22 };
+    const h = sub ? 34 : 22;
+    return { kind: 'pill', pill, isLight: true, id, number, values, title: name, sub, w, h };
   }
 
   node(item, number, path) {
@@ -288,7 +290,7 @@ class Picture {
     let d = `M${start[0].toFixed(1)},${start[1].toFixed(1)}`;
     let before = start;
     rest.forEach((to, k) => {
-      const straight = k % 2 === 1;
+      const straight = k % 2 === 0;
       const mid = (before[1] + to[1]) / 2;
       d += straight
         ? `L${to.map((c) => c.toFixed(1))}`
@@ -339,7 +341,8 @@ class Picture {
 
   pillShape(s) {
     const y = s.sub ? [14, 27] : [15];
-    return svg('g', { class: `pill ${s.pill}${this.stateOf(s)}`, transform: `translate(${s.X},${s.Y})` },
+    const classes = `pill ${s.pill}${this.stateOf(s)}`;
+    return svg('g', { class: classes, transform: `translate(${s.X},${s.Y})` },
       svg('rect', { width: s.w, height: s.h, rx: 11 }),
       svg('text', { x: s.w / 2, y: y[0], class: 'name' }, s.title),
       ...(s.sub ? [svg('text', { x: s.w / 2, y: y[1], class: 'type' }, s.sub)] : []));

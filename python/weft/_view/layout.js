@@ -1,8 +1,9 @@
 // Layers: nodes of a graph without circles on lines below each other, so that edges go down and few
 // cross. Edges from one node share their way past the lines between; there `bends` keep room.
 
-// nodes: [{ w, h, isLight }], of which light ones move no others; edges: [{ from, to }], each from a node to a later one. Sets x and y of the
-// nodes (of their corners) and `points` of the edges; returns the size of the whole.
+// nodes: [{ w, h, isLight }], of which light ones move no others; edges: [{ from, to }], each from
+// a node to a later one. Sets x and y of the nodes (of their corners) and `points` of the edges,
+// between which they are straight, then bent, in turns; returns the size of the whole.
 function layered(nodes, edges, gap = { x: 22, y: 34 }) {
   if (!nodes.length) return { w: 0, h: 0 };
   const rank = ranks(nodes, edges);
@@ -48,6 +49,7 @@ function layered(nodes, edges, gap = { x: 22, y: 34 }) {
       v.x -= left;
       v.top = size.h;
       v.bottom = size.h + (v.isBend ? high : v.h);
+      v.below = size.h + high;
       size.w = Math.max(size.w, v.x + v.w / 2);
     }
     size.h += high + gap.y + Math.min(40, spread * 1.5);
@@ -168,7 +170,7 @@ function apart(line, wishes, gap) {
   line.forEach((v, i) => {
     if (i) offset += (line[i - 1].w + v.w) / 2 + (v.isBend || line[i - 1].isBend ? gap / 2 : gap);
     v.offset = offset;
-    const weight = v.isBend ? 0.5 : 1;
+    const weight = v.isBend ? 0.3 : v.isLight ? 0.5 : 8;
     let group = { sum: weight * (wishes[i] - offset), weight, from: i };
     while (groups.length) {
       const before = groups[groups.length - 1];
@@ -198,7 +200,7 @@ function routes(vertices, edges, count) {
   });
   for (const edge of edges) {
     const path = edge.path, last = path.length - 1;
-    edge.points = [[path[0].x, path[0].bottom]];
+    edge.points = [[path[0].x, path[0].bottom], [path[0].x, path[0].below]];
     for (const v of path.slice(1, last)) edge.points.push([v.x, v.top], [v.x, v.bottom]);
     edge.points.push([edge.end, path[last].top]);
     delete edge.path;

@@ -29,8 +29,9 @@ class App {
 
   build(holder) {
     const { page } = this;
+    const isListed = (stage, k) => k === page.first || (stage.changed && !stage.hidden);
     this.stages = el('nav', { class: 'stages', 'aria-label': 'passes' },
-      ...page.stages.flatMap((s, k) => (k === page.first || (s.changed && !s.hidden) ? [el('button', {
+      ...page.stages.flatMap((s, k) => (isListed(s, k) ? [el('button', {
         'data-stage': k, title: s.doc, onclick: () => this.show(k),
       }, s.name, el('small', {}, showWhole(s.ops[1])))] : [])));
     this.found = el('div', { class: 'found', hidden: true });

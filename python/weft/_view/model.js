@@ -28,18 +28,18 @@ const baseName = (file) => file.slice(file.lastIndexOf('/') + 1);
 
 // What an operation is, for colours.
 const CATEGORIES = {
-  product: /^(dot_general|conv_general_dilated|ragged_dot|cholesky|triangular_solve|lu|qr|eigh?|svd|fft)/,
-  reduction: /^(reduce|arg(max|min)|cum|sort|top_k)/,
-  random: /^(random_|threefry|rng_)/,
-  control: /^(scan|while|cond|jit|pjit|call|custom_|remat|checkpoint|closed_call|kernel|fusion|shard_map|composite)/,
-  movement: new RegExp(
-    '^(broadcast|reshape|transpose|slice|dynamic|gather|scatter|concatenate|pad|squeeze|' +
-      'expand_dims|rev|select_and|copy|iota|split|convert|bitcast|sharding|all_|psum|pp|ppermute)'
-  ),
+  product: 'dot_general conv_general ragged_dot cholesky triangular_solve lu qr eig svd fft',
+  reduction: 'reduce arg cum sort top_k',
+  random: 'random_ threefry rng_',
+  control: 'scan while cond jit pjit call custom_ remat checkpoint closed_call kernel fusion ' +
+    'shard_map composite',
+  movement: 'broadcast reshape transpose slice dynamic gather scatter concatenate pad squeeze ' +
+    'expand_dims rev select_and copy iota split convert bitcast sharding all_ psum pp',
 };
+const STARTS = Object.entries(CATEGORIES).map(([name, starts]) => [name, starts.split(' ')]);
 function categoryOf(name) {
-  for (const [category, pattern] of Object.entries(CATEGORIES)) {
-    if (pattern.test(name)) return category;
+  for (const [category, starts] of STARTS) {
+    if (starts.some((start) => name.startsWith(start))) return category;
   }
   return 'elementwise';
 }
@@ -51,7 +51,9 @@ class Model {
     const data = page.programs;
     this.page = page;
     this.types = data.types.map(([text, dtype, bytes]) => ({ text, dtype, bytes }));
-    this.places = data.places.map(([file, line, fun, scope, of]) => ({ file, line, fun, scope, of }));
+    this.places = data.places.map(([file, line, fun, scope, of]) => {
+      return { file, line, fun, scope, of };
+    });
     this.literals = data.literals;
     this.kinds = data.kinds.map((k) => {
       const [name, attrs, graphs, arity, results, flops, functions, bytes, ns] = k;

@@ -107,8 +107,8 @@ function details(app, shown) {
     const text = `${model.valueName(g, v)}${v < 0 ? '' : `: ${model.typeOf(g, v).text}`}`;
     const made = v < 0 ? -1 : g.producers[v];
     if (made < 0) return el('code', {}, text);
-    return el('a', { href: '#', onclick: (e) => (e.preventDefault(), app.reveal(shown.number, made)) },
-      el('code', {}, text));
+    const go = (event) => (event.preventDefault(), app.reveal(shown.number, made));
+    return el('a', { href: '#', onclick: go }, el('code', {}, text));
   };
   const listed = (values) => el('div', { class: 'values' }, ...values.slice(0, 60).map(value));
   const operands = g.operands.slice(g.starts[from], g.starts[from + 1]);
@@ -147,7 +147,8 @@ function details(app, shown) {
 }
 
 function facting(rows) {
-  return el('dl', {}, ...rows.filter(Boolean).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]));
+  const both = ([k, v]) => [el('dt', {}, k), el('dd', {}, v)];
+  return el('dl', {}, ...rows.filter(Boolean).flatMap(both));
 }
 
 function overview(app) {
@@ -219,7 +220,8 @@ function sourcePanel(app) {
     }
   };
   if (!files.length) {
-    return { node: el('p', { class: 'hint' }, 'No source: the operations have no lines.'), mark() {} };
+    const node = el('p', { class: 'hint' }, 'No source: the operations have no lines.');
+    return { node, mark() {} };
   }
   const busiest = files.map((f) => [f, [...costs].filter(([k]) => k.startsWith(`${f}:`))
     .reduce((n, [, c]) => n + c.ops, 0)]).sort((a, b) => b[1] - a[1])[0][0];
@@ -345,10 +347,10 @@ function memoryPanel(app) {
         { title: 'largest', of: (r) => (r.within
           ? 'choose its graph above for what is in it' : names(r)) },
       ], rows, { sorted: 1, pick: (r) => r.place && app.markLine(r.place.file, r.place.line) }),
-      el('p', { class: 'hint' }, 'Weft counts this on its own graph, operations run in its order: ' +
-        'an input lives to its last use, a result from its operation to its last use, an output to ' +
-        'the end. XLA fuses and reorders, and may need less. Of the graphs of calls, loops and ' +
-        'branches only what is neither an input nor an output of theirs counts.'));
+      el('p', { class: 'hint' }, 'weft counts this on its own graph, operations run in its order: an ' +
+        'input lives to its last use, a result from its operation to its last use, an output to ' +
+        'the end. XLA fuses and reorders, and may need less. Of the graphs of calls, loops ' +
+        'and branches only what is neither an input nor an output of theirs counts.'));
   };
   show(app.root);
   return holder;
@@ -387,8 +389,8 @@ function chart(app, g) {
   });
   picture.addEventListener('click', (event) => app.reveal(g.number, opAt(event)));
   return el('figure', { class: 'chart' },
-    el('div', { class: 'scale' }, el('span', {}, showBytes(most)), el('span', {}, showBytes(most / 2)),
-      el('span', {}, '0')),
+    el('div', { class: 'scale' },
+      ...[most, most / 2, 0].map((bytes) => el('span', {}, bytes ? showBytes(bytes) : '0'))),
     picture, el('figcaption', {}, note, el('span', {}, `${plural(g.size, 'operation')} →`)));
 }
 
@@ -406,7 +408,8 @@ function costPanel(app) {
     ]),
   ];
   const rows = (by) => Object.entries(by).map(([name, of]) => ({ name, ...of }));
-  const tile = (title, text) => el('div', { class: 'tile' }, el('b', {}, text), el('span', {}, title));
+  const tile = (title, text) =>
+    el('div', { class: 'tile' }, el('b', {}, text), el('span', {}, title));
   const fileOf = (text) => app.model.places.find((p) => p.file && text === `${p.file}:${p.line}`);
   return el('div', { class: 'page' },
     el('div', { class: 'tiles' }, tile('operations', showWhole(analysis.ops)),
@@ -447,9 +450,10 @@ function chainPanel(app) {
   }
   return el('div', { class: 'page' },
     el('h2', {}, 'The critical path'),
-    el('p', {}, `The chain of ${plural(rows.length, 'operation')} that takes longest, by estimate: ` +
-      `${showTime(g.chain)} of ${showTime(all)} in all. However much runs at once, a run takes as ` +
-      `long. ${all > 0 ? (all / g.chain).toFixed(2) : 1} cores would be busy on average.`),
+    el('p', {}, `The chain of ${plural(rows.length, 'operation')} that takes longest, by ` +
+      `estimate: ${showTime(g.chain)} of ${showTime(all)} in all. However much runs at once, a ` +
+      `run takes as long. ${all > 0 ? (all / g.chain).toFixed(2) : 1} cores would be busy on ` +
+      'average.'),
     table([
       { title: 'line', of: (r) => r.key },
       { title: 'operations', of: (r) => showWhole(r.count), number: true, sort: (r) => r.count },
@@ -479,11 +483,11 @@ function passesPanel(app) {
   const choose = (k) => {
     [...steps.children].forEach((s, i) => s.classList.toggle('on', i === k));
     const stage = page.stages[k];
+    const go = (tab, text) =>
+      el('button', { onclick: () => { app.show(k); app.open(tab); } }, text);
     right.replaceChildren(
       el('h2', {}, stage.name), el('p', {}, stage.doc),
-      el('p', {}, el('button', { onclick: () => { app.show(k); app.open('graph'); } },
-        'Picture after this'), ' ', el('button', { onclick: () => { app.show(k); app.open('text'); } },
-        'Text after this')),
+      el('p', {}, go('graph', 'Picture after this'), ' ', go('text', 'Text after this')),
       ...difference(app, k));
   };
   page.stages.forEach((stage, k) => {
@@ -517,7 +521,7 @@ function opRows(model, root) {
       if (text === undefined) {
         const kind = model.kind(g, i), place = model.place(g, i);
         text = `${kind.results.map((t) => model.types[t].text).join(' ')} = ${kind.name}` +
-          `${kind.attrs ? `[${kind.attrs}]` : ''}\t${placeText(place)}${place.of ? ` ${place.of}` : ''}`;
+          `${kind.attrs ? `[${kind.attrs}]` : ''}\t${`${placeText(place)} ${place.of}`.trim()}`;
         texts.set(key, text);
       }
       rows.set(text, (rows.get(text) ?? 0) + 1);
@@ -574,7 +578,7 @@ function compiledPanel(app) {
     el('h2', {}, title, ' ', el('small', {}, rows.length ? showWhole(rows.length) : 'none')),
     el('p', {}, why),
     rows.length ? table(columns.map((c, i) => ({
-      title: c, of: (r) => (typeof r.cells[i] === 'number' ? r.cells[i].toLocaleString('en-US') : r.cells[i]),
+      title: c, of: (r) => r.cells[i].toLocaleString('en-US'),
       number: typeof rows[0].cells[i] === 'number', sort: (r) => r.cells[i],
     })), rows, { pick: rows.some((r) => r.stage !== null || r.line) && ((r) => {
       if (r.stage !== null) {
@@ -585,7 +589,8 @@ function compiledPanel(app) {
   ];
   return el('div', { class: 'page' }, ...compiled.flatMap(part), app.page.facts.length ? null
     : el('p', { class: 'hint' }, 'This is what jit would do for one device of a CPU.'),
-    ...(explanation ? [el('h2', {}, 'Why it was traced and compiled'), el('pre', {}, explanation)] : []));
+    ...(explanation
+      ? [el('h2', {}, 'Why it was traced and compiled'), el('pre', {}, explanation)] : []));
 }
 
 // ---- How arrays are split
