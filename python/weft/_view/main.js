@@ -216,7 +216,7 @@ class App {
       `${placeText(p)} ${p.fun} ${p.scope} ${p.of}`.toLowerCase());
     const known = new Map();
     this.mark((g, i) => {
-      const key = g.kinds[i] * 65536 + g.places[i];
+      const key = g.kinds[i] * 2 ** 18 + g.places[i];
       let is = known.get(key);
       if (is === undefined) {
         is = words.every((w) => texts[g.kinds[i]].includes(w) || places[g.places[i]].includes(w));

@@ -347,10 +347,10 @@ function memoryPanel(app) {
         { title: 'largest', of: (r) => (r.within
           ? 'choose its graph above for what is in it' : names(r)) },
       ], rows, { sorted: 1, pick: (r) => r.place && app.markLine(r.place.file, r.place.line) }),
-      el('p', { class: 'hint' }, 'weft counts this on its own graph, operations run in its order: an ' +
-        'input lives to its last use, a result from its operation to its last use, an output to ' +
-        'the end. XLA fuses and reorders, and may need less. Of the graphs of calls, loops ' +
-        'and branches only what is neither an input nor an output of theirs counts.'));
+      el('p', { class: 'hint' }, 'weft counts this on its own graph, operations run in its order: ' +
+        'an input lives to its last use, a result from its operation to its last use, an ' +
+        'output to the end. XLA fuses and reorders, and may need less. Of the graphs of calls, ' +
+        'loops and branches only what is neither an input nor an output of theirs counts.'));
   };
   show(app.root);
   return holder;
@@ -516,7 +516,7 @@ function opRows(model, root) {
   for (const number of model.reached(root).keys()) {
     const g = model.graph(number);
     for (let i = 0; i < g.size; i++) {
-      const key = g.kinds[i] * 65536 + g.places[i];
+      const key = g.kinds[i] * 2 ** 18 + g.places[i];
       let text = texts.get(key);
       if (text === undefined) {
         const kind = model.kind(g, i), place = model.place(g, i);

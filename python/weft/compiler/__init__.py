@@ -194,9 +194,9 @@ def show(program, *args, path=None, **kwargs):
     Raises ArgumentTypeError for what is no program, OSError where it cannot be written.
 
     Examples:
-      >>> page = weft.compiler.show(lambda x: wnp.sin(x) * 2, wnp.ones(3), path="sine.html")
+      >>> page = weft.compiler.show(wnp.sinc, wnp.ones(3))
       >>> page.name
-      'sine.html'
+      'sinc.html'
     """
     from weft._view.model import page_data
     from weft._view.page import write_page

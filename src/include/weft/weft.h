@@ -23,3 +23,4 @@
 #include "weft/transforms.h"      // IWYU pragma: export
 #include "weft/type.h"            // IWYU pragma: export
 #include "weft/varying.h"         // IWYU pragma: export
+#include "weft/view.h"            // IWYU pragma: export
