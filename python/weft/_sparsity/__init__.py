@@ -1,0 +1,4 @@
+"""Sparse Jacobians and Hessians: patterns by dataflow, colouring, compressed evaluation.
+
+sets < rules < pattern < derivatives;  colouring stands alone
+"""
