@@ -17,6 +17,7 @@ from weft.experimental import scheduling_groups as scheduling_groups
 from weft.experimental import serialize_executable as serialize_executable
 from weft.experimental import shard_alike as shard_alike
 from weft.experimental import shard_map as shard_map
+from weft.experimental import sparse as sparse
 from weft.experimental import xla_metadata as xla_metadata
 
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None, ordered: bool = False, **kwargs: Any) -> Any: ...
