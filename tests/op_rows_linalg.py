@@ -284,6 +284,36 @@ def with_attrs(fn, **fixed):
     return lambda *xs, **attrs: fn(*xs, **fixed, **attrs)
 
 
+# Pairs of a row and a column of a matrix with 2 rows and 3 columns; the last lies outside.
+PLACES = Arg((4, 2), dtype="int32", value=((0, 2), (1, 0), (0, 2), (1, 3)))
+
+
+def entries_of(places, shape):
+    """(which, row, column) of the pairs that lie in a matrix."""
+    pairs = enumerate(np.asarray(places))
+    return [(i, r, c) for i, (r, c) in pairs if 0 <= r < shape[0] and 0 <= c < shape[1]]
+
+
+def sparse_dot(data, places, rhs, *, num_rows, transposed):
+    pairs = places[:, ::-1] if transposed else places
+    out = np.zeros((num_rows, rhs.shape[1]), rhs.dtype)
+    for i, r, c in entries_of(pairs, (num_rows, rhs.shape[0])):
+        out[r] += data[i] * rhs[c]
+    return out
+
+
+def sampled_dot(lhs, rhs, places):
+    out = np.zeros(len(places), lhs.dtype)
+    for i, r, c in entries_of(places, (lhs.shape[0], rhs.shape[0])):
+        out[i] = lhs[r] @ rhs[c]
+    return out
+
+
+def csr_places(begins, columns):
+    rows = np.searchsorted(begins[1:], np.arange(len(columns)), side="right")
+    return np.stack([rows, columns], 1).astype(columns.dtype)
+
+
 ROWS = [
     row("cholesky", linalg.cholesky, lambda x: np.linalg.cholesky((x + adjoint(x)) / 2),
         *square(*SQUARE, domain="definite"), diff=(0,)),
@@ -360,4 +390,16 @@ ROWS = [
       for perturb, sizes, dtypes in (
           (False, (((), 4, 2), ((2,), 3, 1), ((), 1, 2), ((), 0, 2)), DTYPES),
           (True, (((), 4, 2), ((2,), 3, 1)), ("float32", "float64")))],
+    *[row("sparse_dot", bind("sparse_dot"), sparse_dot,
+          (Arg((4,), "small"), PLACES, Arg((2 if transposed else 3, 2), "small")),
+          (Arg((4,), "small"), PLACES, Arg((2 if transposed else 3, 1), "small")),
+          attrs={"num_rows": 3 if transposed else 2, "transposed": transposed},
+          label="transposed" if transposed else "", diff=(0, 2), linear_in=((0,), (2,)))
+      for transposed in (False, True)],
+    row("sampled_dot", bind("sampled_dot"), sampled_dot,
+        (Arg((2, 5), "small"), Arg((3, 5), "small"), PLACES), diff=(0, 1),
+        linear_in=((0,), (1,))),
+    row("csr_places", bind("csr_places"), csr_places,
+        (Arg((4,), value=(0, 2, 2, 3)), Arg((5,), "shift")), dtypes=("int32", "int64", "int8"),
+        wide=False, ulps=0),
 ]  # fmt: skip

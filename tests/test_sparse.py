@@ -667,7 +667,7 @@ def test_trees_and_text():
     ],
 )
 def test_parts_that_do_not_fit(args, shape):
-    with pytest.raises((ValueError, TypeError), match="BCOO"):
+    with pytest.raises((ValueError, TypeError), match="expected"):
         BCOO(args, shape=shape)
 
 
@@ -719,15 +719,15 @@ JAX_CASES = oracle.lines(
     """
     A().sum_duplicates().data
     A().sum_duplicates().indices
-    A().sum_duplicates(nse=4).data
+    A().sum_duplicates(nse=4).todense()
     A().sum_duplicates(nse=4).indices
     A().sort_indices().indices
     A().todense()
     A() @ jnp.array([1.0, jnp.inf, jnp.nan])
     (A() * jnp.array([1.0, jnp.inf, jnp.nan])).todense()
     (A() + A()).nse
-    abs(A()).data
-    (A() ** 2).data
+    abs(A()).todense()
+    (A() ** 2).todense()
     (A() / 0).todense()
     A()[1].todense()
     A()[5:].todense()
@@ -747,9 +747,9 @@ JAX_CASES = oracle.lines(
     sparse.eye(3, n_batch=1).indices
     sparse.empty((2, 3), nse=2, n_batch=1).indices
     sparse.grad(lambda a: (a.data**2).sum())(A()).data
-    sparse.grad(lambda a: (a.sum_duplicates(nse=3).data**2).sum())(A()).data
+    sparse.grad(lambda a: (a.sum_duplicates(nse=3).todense()**2).sum())(A()).data
     sparse.jacfwd(lambda a: a @ jnp.ones(3))(A()).data
-    sparse.sparsify(jnp.sin)(A()).data
+    sparse.sparsify(jnp.sin)(A()).todense()
     sparse.sparsify(lambda a, v: a @ v + 1)(A(), jnp.ones(3))
     sparse.BCSR.fromdense(x).indptr
     sparse.BCSR.fromdense(jnp.eye(3), nse=5).indptr

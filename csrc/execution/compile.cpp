@@ -72,7 +72,7 @@ struct Module {
   int xla_options;
   bool fast_arithmetic;
   bool unroll;
-  bool own_kernels = false;
+  bool own_kernels;
   Ref executable = Ref::borrow(Py_None);  // see CompileOptions
 };
 
@@ -210,10 +210,8 @@ Kernels with_kernels(const GraphRef& graph, const Places& places, KernelChoice c
   return unlocked(*graph, [&] { return choose_kernels(graph, choice); });
 }
 
-// XLA tells what a kernel of weft's own costs to nobody, and fuses nothing with it: it is for
-// operations that run on their own, without jit.
-bool is_for_own_kernel(const Graph& graph, const CompileOptions& options) {
-  return options.at_once && is_for_one_cpu(options.places) && is_kernel_call(graph);
+bool may_have_own_kernels(const Places& places) {
+  return is_for_one_cpu(places);
 }
 
 struct TakenConstants {
@@ -431,14 +429,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       Kernels made = with_kernels(of, at, options.how.kernels);
       std::ranges::move(made.kernels, std::back_inserter(program->cost.kernels));
+      bool own_kernels = may_have_own_kernels(at);
       modules.push_back({std::move(made.graph), std::move(at), std::move(donations),
                          std::move(name), options.how.xla_options, is_on(kFastArithmetic),
-                         made.unroll});
+                         made.unroll, own_kernels});
     };
-    if (!plan) {
-      add(s.graph, std::move(part), std::move(aliases), options.name);
-      modules.back().own_kernels = is_for_own_kernel(*s.graph, options);
-    }
+    if (!plan) add(s.graph, std::move(part), std::move(aliases), options.name);
     for (size_t i = 0; plan && i < plan->blocks.size(); ++i)
       add(plan->blocks[i].graph, {.at = places.at}, plan->blocks[i].aliases,
           cat(options.name, "_block_", i));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emit/writer.h"
+#include "kernels/list.h"
 #include "ops/def/axes.h"
 #include "ops/def/function.h"
 #include "ops/def/hlo_text.h"
@@ -133,7 +134,7 @@ void FunctionWriter::write_op(const Op& op) {
   std::optional<KernelCall> kernel;
   if (module_.options().own_kernels && op_def.kernel)
     kernel = op_def.kernel({in_types, out_types, attrs, {}});
-  if (kernel) {
+  if (kernel && (module_.is_one_op() || is_long_kernel(kernel->name))) {
     emit_ffi_call(
         *this, {.target = std::string(kernel->name), .attributes = std::move(kernel->attributes)});
   } else if (op_def.emit) {

@@ -49,6 +49,7 @@ class ModuleWriter {
   std::string write(const Graph& graph);
 
   const EmitOptions& options() const { return options_; }
+  bool is_one_op() const { return is_one_op_; }  // whether the whole program is
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
   std::vector<Inspection>& inspections() { return inspections_; }
@@ -100,6 +101,7 @@ class ModuleWriter {
   MeshRef find_mesh(const Graph& graph) const;
 
   const EmitOptions& options_;
+  bool is_one_op_ = false;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
   std::vector<Inspection> inspections_;

@@ -35,7 +35,7 @@ struct MetadataExtension {
 };
 
 struct Buffer {
-  static constexpr int32_t kF32 = 11, kF64 = 12;
+  static constexpr int32_t kS32 = 4, kF32 = 11, kF64 = 12;
   size_t struct_size;
   Extension* extensions;
   int32_t dtype;
@@ -81,5 +81,15 @@ struct Call {
 
 // Null: success.
 using Handler = void*(Call*);
+
+// Whether a call asks, when the handler is registered, for the API that it was made for; answers.
+inline bool answers_metadata(const Call* call) {
+  if (!call->extensions || call->extensions->type != Extension::kMetadata) return false;
+  auto* asked = reinterpret_cast<MetadataExtension*>(call->extensions);
+  asked->metadata->version.major = 0;
+  asked->metadata->version.minor = 3;
+  asked->metadata->traits = 0;
+  return true;
+}
 
 }  // namespace weft::ffi

@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/ffi_abi.h"
-#include "weft/kernels.h"
-
-// The same code for several generations of processors, of which the newest that is there runs.
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define WEFT_X86 1
-#endif
+#include "kernels/list.h"
 
 namespace weft {
 namespace {
@@ -122,14 +116,10 @@ void run(const ffi::Buffer& lhs, const ffi::Buffer& rhs, int64_t lhs_contract, i
          static_cast<T*>(out.data));
 }
 
+}  // namespace
+
 void* small_product(ffi::Call* call) {
-  if (call->extensions && call->extensions->type == ffi::Extension::kMetadata) {
-    auto* asked = reinterpret_cast<ffi::MetadataExtension*>(call->extensions);
-    asked->metadata->version.major = 0;
-    asked->metadata->version.minor = 3;
-    asked->metadata->traits = 0;
-    return nullptr;
-  }
+  if (ffi::answers_metadata(call)) return nullptr;
   auto axis = [&](size_t i) {
     return *static_cast<const int64_t*>(call->attributes.items[i]->value);
   };
@@ -139,17 +129,10 @@ void* small_product(ffi::Call* call) {
   return nullptr;
 }
 
-}  // namespace
-
 bool is_small_product(int64_t rows, int64_t terms, int64_t columns) {
   auto fits = [](int64_t size, int64_t most) { return size > 0 && size <= most; };
   return fits(terms, kMostTerms) && fits(rows, kMostProducts) && fits(columns, kMostProducts) &&
          rows * columns <= kMostProducts / terms;
-}
-
-std::span<const Kernel> kernels() {
-  static const Kernel all[] = {{kSmallProduct, reinterpret_cast<void*>(&small_product)}};
-  return all;
 }
 
 }  // namespace weft

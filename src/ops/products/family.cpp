@@ -7,6 +7,7 @@ namespace weft {
 
 void families::products(OpRegistry& r) {
   register_dot(r);
+  register_sparse(r);
   register_conv(r);
   register_fft(r);
   register_linalg(r);

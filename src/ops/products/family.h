@@ -6,6 +6,7 @@
 namespace weft {
 
 void register_dot(OpRegistry& r);
+void register_sparse(OpRegistry& r);
 void register_conv(OpRegistry& r);
 void register_fft(OpRegistry& r);
 void register_linalg(OpRegistry& r);

@@ -159,7 +159,7 @@ def _multiplied_sparse(lhs, rhs):
         values = _entries.collected(rhs_data, number[lhs.nse :], lhs.nse + rhs.nse)
         # The number that padding has stands for no place.
         inside = number[: lhs.nse] < count
-        data = lhs_data * values[number[: lhs.nse]]
+        data = lhs_data * values.at[number[: lhs.nse]].get(mode="fill", fill_value=0)
         return data, _entries.moved(lhs_indices, inside, sparse_shape(lhs))
 
     f = _entries.over_batch(one, n)

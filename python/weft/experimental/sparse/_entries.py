@@ -106,8 +106,8 @@ def sorting(indices):
 def grouped(indices, sizes):
     """Numbers entries so that those of one place have one number, in lexicographic order.
 
-    Returns (the number of each entry, how many places there are). Padding comes last and is not
-    counted: its number is that of the places.
+    Returns (the number of each entry, how many places there are). Padding is not counted: it has
+    the largest number of the dtype.
     """
     ordered, order = sorting(tidied(indices, sizes))
     inside = are_inside(ordered, sizes)
@@ -116,7 +116,7 @@ def grouped(indices, sizes):
     )
     number = wnp.cumsum(is_new, dtype=indices.dtype) - 1
     count = (is_new & inside).sum(dtype=indices.dtype)
-    number = wnp.where(inside, number, count)
+    number = wnp.where(inside, number, np.iinfo(number.dtype).max)
     return wnp.zeros_like(order).at[order].set(number, unique_indices=True), count
 
 

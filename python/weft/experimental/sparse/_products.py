@@ -133,6 +133,8 @@ def _product(mat, dense, *, numbers):
     row_sizes = tuple(mat.shape[order.index(i)] for i in rows)
 
     def one(data, indices, dense):
+        if not own_dense and data.dtype != bool:
+            return _by_matrix(data, indices, (sparse, rows, columns), dense, row_sizes)
         inside = _entries.are_inside(indices, sparse_shape(mat))
         to = _entries.moved(_columns(indices, sparse, rows), inside, row_sizes)
         values = _entries.taken(dense, _columns(indices, sparse, columns))
@@ -146,6 +148,26 @@ def _product(mat, dense, *, numbers):
     made = [*order[:n], *rows, *in_step, *alone]
     wanted = [*batch, *_free(len(order), contract, batch)]
     return out.transpose([*map(made.index, wanted), *range(len(made), out.ndim)])
+
+
+def _by_matrix(data, indices, labels, dense, row_sizes):
+    """Products of values with rows of `dense`, added up where they belong: a matrix product."""
+    sparse, rows, columns = labels
+    sizes, free = dense.shape[: len(columns)], dense.shape[len(columns) :]
+    transposed = (*sparse,) == (*columns, *rows) and len(rows) == len(columns) == 1
+    if not transposed and ((*sparse,) != (*rows, *columns) or len(rows) != 1 or len(columns) != 1):
+        to = _entries.flat_index(_columns(indices, sparse, rows), row_sizes)
+        at = _entries.flat_index(_columns(indices, sparse, columns), sizes)
+        indices = wnp.stack([to, at], 1)
+    out = _core.bind(
+        "sparse_dot",
+        data,
+        indices,
+        dense.reshape(math.prod(sizes), math.prod(free)),
+        num_rows=math.prod(row_sizes),
+        transposed=transposed,
+    )
+    return out.reshape(*row_sizes, *free)
 
 
 def _columns(indices, labels, wanted):

@@ -415,7 +415,7 @@ def _extracted(sparr, arr, *, unique):
             return values
         number, _ = _entries.grouped(indices, sparse_shape(sparr))
         entry = lax.iota(number.dtype, sparr.nse)
-        first = wnp.full(sparr.nse + 1, sparr.nse, number.dtype).at[number].min(entry)
+        first = wnp.full(sparr.nse, sparr.nse, number.dtype).at[number].min(entry, mode="drop")
         return _entries.masked(values, first[number] == entry)
 
     return _entries.over_batch(one, sparr.n_batch)(arr, sparr.indices)

@@ -226,16 +226,9 @@ def _by_rows(mat):
 
 @composite
 def _row_indices(mat):
-    """Index vectors of all entries; padding is that of BCOO."""
-    sizes = mat.shape[mat.n_batch : mat.n_batch + 2]
-
-    def one(indices, indptr):
-        # The row of an entry is the number of rows that end before it.
-        ends = wnp.zeros(mat.nse, indices.dtype).at[indptr[1:]].add(1, mode="drop")
-        both = wnp.stack([wnp.cumsum(ends, dtype=indices.dtype), indices], 1)
-        return _entries.tidied(both, sizes)
-
-    return _entries.over_batch(one, mat.n_batch)(mat.indices, mat.indptr)
+    """Index vectors of all entries."""
+    indptr = mat.indptr.astype(mat.indices.dtype)
+    return _core.bind("csr_places", indptr, mat.indices)
 
 
 def bcsr_todense(mat):
