@@ -80,7 +80,6 @@ _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
     "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
     "experimental.custom_partitioning": "weft.shard_map, whose function says what each device does",
-    "experimental.sparse": "arrays of indices and values, with weft.ops.segment_sum and x.at[...]",
     "export": "shapes of numbers: export the function once for each",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",

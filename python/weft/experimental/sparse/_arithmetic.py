@@ -65,6 +65,8 @@ def bcoo_multiply_dense(sp_mat, v):
     Args:
       sp_mat: BCOO.
       v: array that broadcasts to the shape of `sp_mat`.
+
+    Raises NotImplementedRuleError for arguments that do not fit.
     """
     sp_mat, v = promoted(sp_mat, v)
     shape = wnp.shape(v)

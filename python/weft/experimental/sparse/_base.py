@@ -143,6 +143,8 @@ def matrix_product_dims(lhs_ndim, rhs_ndim, name):
     """The dimension_numbers of `lhs @ rhs`, and whether it sums over all axes of `rhs`.
 
     Of stacks of matrices, both sides have the same leading axes.
+
+    Raises ShapeError for arguments that do not fit.
     """
     if not lhs_ndim or not rhs_ndim:
         raise ShapeError(f"[{name}] expected operands with axes; got {lhs_ndim} and {rhs_ndim}")

@@ -49,6 +49,8 @@ def bcoo_dot_general(
     Returns an array, or BCOO if both operands are. Places that are not stored are skipped, also
     beside infinities and NaN. Under `jit`, the product of two BCOO arrays stores as many entries as
     it could have at most.
+
+    Raises AttributeValueError or OperandError for arguments that do not fit.
     """
     del precision
     if out_sharding is not None:
@@ -286,6 +288,8 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
 
     Returns an array (*batch, nse, ...), whose further axes are those of the product that `indices`
     has no column for. The values of padding are 0.
+
+    Raises ShapeError for arguments that do not fit.
     """
     A, B = _core.promote_dtypes(A, B)
     numbers = _numbers(dimension_numbers, A.shape, B.shape, "bcoo_dot_general_sampled")

@@ -72,6 +72,8 @@ def bcoo_slice(mat, *, start_indices, limit_indices, strides=None):
       mat: BCOO.
       start_indices, limit_indices: ints, one per axis.
       strides: positive ints, one per axis; None for ones.
+
+    Raises AttributeValueError for arguments that do not fit.
     """
     start, limit = _ints(start_indices), _ints(limit_indices)
     strides = (1,) * mat.ndim if strides is None else _ints(strides)
@@ -119,6 +121,8 @@ def bcoo_dynamic_slice(mat, start_indices, slice_sizes):
       mat: BCOO.
       start_indices: integer scalars, one per axis; clamped so that the slice is in the array.
       slice_sizes: ints, one per axis.
+
+    Raises AttributeValueError for arguments that do not fit.
     """
     sizes = _ints(slice_sizes)
     starts = list(start_indices)
@@ -163,6 +167,8 @@ def bcoo_squeeze(arr, *, dimensions):
     Args:
       arr: BCOO.
       dimensions: ints.
+
+    Raises ShapeError for arguments that do not fit.
     """
     dimensions = normalize_axes(dimensions, arr.ndim, "bcoo_squeeze")
     if any(arr.shape[i] != 1 for i in dimensions):
@@ -298,6 +304,8 @@ def bcoo_concatenate(operands, *, dimension):
     Args:
       operands: sequence of BCOO arrays whose batch and dense axes are the same.
       dimension: int, the axis. Along a dense one, zeros are stored beside each value.
+
+    Raises OperandError or ShapeError for arguments that do not fit.
     """
     operands = list(operands)
     if not operands:
@@ -374,6 +382,8 @@ def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
 
     New axes before all sparse ones are batch axes; new ones after the sparse ones are dense if
     `mat` has dense axes. Others are sparse: entries are stored once for each of their elements.
+
+    Raises NotImplementedRuleError or ShapeError for arguments that do not fit.
     """
     if sharding is not None:
         raise NotImplementedRuleError("[bcoo_broadcast_in_dim] expected sharding=None")
@@ -450,7 +460,7 @@ def bcoo_gather(
       slice_sizes: ints, one per axis.
       unique_indices, indices_are_sorted: no effect.
       mode: places outside of the array are clamped, unless it is "fill".
-      fill_value: with mode "fill": 0.
+      fill_value: no effect.
 
     Raises NotImplementedRuleError for batching dimensions, and for mode "fill".
     """

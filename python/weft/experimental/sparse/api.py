@@ -48,6 +48,8 @@ def empty(
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       nse: how many entries are stored, all of them padding.
       n_batch, n_dense: how many axes are batch and dense axes.
+
+    Raises AttributeValueError for arguments that do not fit.
     """
     shape = static_shape(shape, "empty")
     n_sparse = len(shape) - n_batch - n_dense

@@ -397,6 +397,8 @@ def bcoo_extract(sparr, arr, *, assume_unique=None):
       arr: array of the same shape.
       assume_unique: whether each of several entries of one place gets the element; else all but one
         get 0, so that their sum is the element. None for `sparr.unique_indices`.
+
+    Raises ShapeError for arguments that do not fit.
     """
     arr = _core.asarray(arr)
     if tuple(arr.shape) != tuple(sparr.shape):

@@ -246,6 +246,8 @@ def bcsr_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32)
     Args:
       mat: array with two axes beside batch and dense axes.
       nse, n_batch, n_dense, index_dtype: as of `bcoo_fromdense`.
+
+    Raises ShapeError for arguments that do not fit.
     """
     mat = _core.asarray(mat)
     if mat.ndim != n_batch + n_dense + 2:

@@ -43,6 +43,8 @@ def random_bcoo(
       generator: function of (key, shape, dtype, **kwds) that draws the values.
       kwds: further arguments of `generator`.
 
+    Raises AttributeValueError for arguments that do not fit.
+
     Examples:
       >>> weft.experimental.sparse.random_bcoo(weft.random.key(0), (4, 5), nse=3)
       BCOO(float32[4, 5], nse=3)
