@@ -210,8 +210,9 @@ Kernels with_kernels(const GraphRef& graph, const Places& places, KernelChoice c
   return unlocked(*graph, [&] { return choose_kernels(graph, choice); });
 }
 
-bool may_have_own_kernels(const Places& places) {
-  return is_for_one_cpu(places);
+// A kernel that saves the time of a call is for operations that run on their own, without jit.
+bool may_have_own_kernels(const Graph& graph, const CompileOptions& options) {
+  return is_for_one_cpu(options.places) && (options.at_once || !is_kernel_call(graph));
 }
 
 struct TakenConstants {
@@ -429,7 +430,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       Kernels made = with_kernels(of, at, options.how.kernels);
       std::ranges::move(made.kernels, std::back_inserter(program->cost.kernels));
-      bool own_kernels = may_have_own_kernels(at);
+      bool own_kernels = may_have_own_kernels(*made.graph, options);
       modules.push_back({std::move(made.graph), std::move(at), std::move(donations),
                          std::move(name), options.how.xla_options, is_on(kFastArithmetic),
                          made.unroll, own_kernels});

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "emit/writer.h"
+#include "kernels/list.h"
 #include "ops/def/function.h"
 #include "weft/text.h"
 #include "weft/transforms.h"
@@ -374,7 +375,8 @@ bool is_kernel_call(const Graph& graph) {
   if (!op_def.kernel) return false;
   TypeRefs in_types;
   for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
-  return op_def.kernel({in_types, graph.result_types(op), op.attrs.get(), {}}).has_value();
+  auto kernel = op_def.kernel({in_types, graph.result_types(op), op.attrs.get(), {}});
+  return kernel && !is_long_kernel(kernel->name);
 }
 
 EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {

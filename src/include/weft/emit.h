@@ -105,7 +105,7 @@ struct EmittedModule {
   ModuleSurvey survey;
 };
 
-// Whether a graph is one op, for which there is a kernel of weft's own on CPU.
+// Whether a graph is one op, for which a kernel of weft's own on CPU saves the time of a call.
 WEFT_API bool is_kernel_call(const Graph& graph);
 
 // Throws kDepth for calls and regions too deep in each other.
