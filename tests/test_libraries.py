@@ -4,7 +4,9 @@ Each row is a program of such a library and what it gives with JAX. They run in 
 own, in which `import jax` gives weft.
 """
 
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -198,6 +200,159 @@ def test_what_is_known_of_results():
         positional.call_wrapped(*leaves)
     assert dict in flat.NodeClasses() and type(None) in flat.NodeClasses()
     assert int not in flat.NodeClasses()
+
+
+def test_functions_with_static_arguments():
+    import weft
+    from weft._as_jax import flat
+
+    fun = flat.wrap_init(lambda x, n, y=0: x * n + y)
+    partial, dynamic = flat.argnums_partial(fun, (0,), [3, 2])
+    assert dynamic == (3,) and partial.call_wrapped(5, y=1) == 11
+    partial, dynamic = flat.argnums_partial(fun, -1, [3, 2])
+    assert dynamic == (2,) and partial.call_wrapped(4) == 12
+    with pytest.raises(ValueError, match="hashed; got"):
+        flat.argnums_partial(fun, 0, [3, [2]])
+    # What jax 0.10.2 gives for these.
+    tree = weft.tree.structure({"a": [1, 2], "b": 3})
+    assert flat.flatten_axes("f", tree, {"a": 0, "b": None}) == [0, 0, None]
+    tree = weft.tree.structure((({"a": [1, 2], "b": 3},), {"k": 1}))
+    assert flat.flatten_axes("f", tree, (1,), kws=True) == [1, 1, 1, 0]
+    with pytest.raises(ValueError, match="f expected a tree that begins as"):
+        flat.flatten_axes("f", tree, {"a": 0})
+    tree = weft.tree.structure((({"a": 1, "b": 2}, 3), {"k": 1, "l": 2}))
+    assert flat.donation_vector((0,), ("l",), tree) == (True, True, False, False, True)
+    assert flat.rebase_donate_argnums((2, 3), (0, 1)) == (0, 1)
+
+
+def test_functions_around_functions():
+    from weft._as_jax import flat
+
+    @flat.transformation
+    def doubled(n, x):
+        result = yield (x + n,), {}
+        yield 2 * result
+
+    @flat.transformation_with_aux
+    def counted(*xs):
+        result = yield xs, {"y": 1}
+        yield result, len(xs)
+
+    fun, count = counted(flat.wrap_init(lambda x, y=0: x + y))
+    with pytest.raises(flat.StoreException, match="no value"):
+        count()
+    assert doubled(fun, 10).call_wrapped(5) == 32 and count() == 1
+    assert flat.merge_linear_aux(count, None) == (True, 1)
+    with pytest.raises(flat.StoreException, match="has a value"):
+        fun.call_wrapped(5)
+    tripled = flat.transformation2(lambda f, *xs: 3 * f(*xs))
+    assert tripled(flat.wrap_init(lambda x: x)).call_wrapped(2) == 6
+
+
+def test_nodes_taken_apart():
+    from weft._as_jax import flat
+
+    classes = flat.NodeClasses()
+    children, rest = classes[dict].to_iter({"a": 1, "b": None})
+    assert children == [1, None] and classes[dict].from_iter(rest, [2, 3]) == {"a": 2, "b": 3}
+    assert flat.one_level((1, [2])) == ([1, [2]], None)
+    for ask in (lambda: flat.one_level(3), lambda: classes[int]):
+        with pytest.raises((ValueError, KeyError)):
+            ask()
+
+
+def test_names_of_the_inside_of_jax():
+    code = """
+import functools, importlib
+import weft.as_jax, jax, weft
+from weft._as_jax.names import HOMES, NOT_THERE, VALUES
+
+def raised(f):
+    try:
+        f()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+for path in sorted({*HOMES, *VALUES, *NOT_THERE}):
+    module = importlib.import_module(f"jax.{path}".rstrip("."))
+    for name in NOT_THERE.get(path, ()):
+        found = getattr(module, name)
+        assert hasattr(found, "__weft_stand_in__"), f"{path}.{name} is in weft by now"
+        functools.wraps(found)(lambda: 0)
+        derived = type("Derived", (found,), {})
+        assert isinstance(derived(), found) and not isinstance(weft.numpy.ones(2), found)
+        assert "counterpart of" in raised(found)
+from jax._src.core import Primitive, Tracer, jaxpr_as_fun
+from jax._src.lax.control_flow import scan, while_p
+from jax._src.pjit import jit_p
+from jax._src.tree_util import tree_leaves
+from jax._src.numpy.util import promote_dtypes_complex
+from jax.extend.backend import backends, get_backend, get_default_device
+from jax.interpreters import xla
+assert scan is jax.lax.scan and tree_leaves is jax.tree.leaves
+assert [str(x.dtype) for x in promote_dtypes_complex(1, jax.numpy.arange(2))] == ["complex64"] * 2
+assert backends()["cpu"] is get_backend("cpu") and get_backend(get_backend()) is get_backend()
+assert get_default_device() == jax.devices()[0]
+assert xla.apply_primitive(jax.lax.add_p, 1.0, 2.0) == 3
+assert "Unknown backend" in raised(lambda: get_backend("tpu"))
+for statement in ("import jax._src.nothing", "from jax._src.core import nothing"):
+    told = raised(lambda: exec(statement))
+    assert "nothing is not in weft: it is part of the inside of JAX" in told, told
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
+ORBAX = """
+import sys, warnings
+warnings.simplefilter("ignore")
+if sys.argv[1] == "weft":
+    import weft.as_jax
+import jax, jax.numpy as jnp, numpy as np
+import optax, orbax.checkpoint as ocp
+params = {"w": jax.random.normal(jax.random.key(0), (4, 3)), "b": jnp.ones(3, jnp.bfloat16)}
+place = jax.sharding.NamedSharding(jax.make_mesh((2,), ("x",)), jax.P("x"))
+state = {"params": params, "adam": optax.adam(0.1).init(params), "step": 3}
+state["key"] = jax.random.key(7)
+state["split"] = jax.device_put(jnp.arange(8.0), place)
+managed = ocp.CheckpointManagerOptions(max_to_keep=2)
+if sys.argv[2] == "write":
+    with ocp.StandardCheckpointer() as writer:
+        writer.save(sys.argv[3] + "/one", state)
+    with ocp.CheckpointManager(sys.argv[3] + "/more", options=managed) as manager:
+        for step in range(3):
+            manager.save(step, args=ocp.args.StandardSave(state))
+wanted = jax.tree.map(ocp.utils.to_shape_dtype_struct, state)
+with ocp.CheckpointManager(sys.argv[3] + "/more", options=managed) as manager:
+    assert manager.all_steps() == [1, 2]
+    managed = manager.restore(2, args=ocp.args.StandardRestore(wanted))
+for read in (ocp.StandardCheckpointer().restore(sys.argv[3] + "/one", wanted), managed):
+    assert jax.tree.structure(read) == jax.tree.structure(state)
+    assert read["split"].sharding == place and read["step"] == 3
+    for x, y in zip(jax.tree.leaves(read), jax.tree.leaves(state)):
+        assert type(x) is type(y) and getattr(x, "dtype", None) == getattr(y, "dtype", None)
+        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x, y = jax.random.key_data(x), jax.random.key_data(y)
+        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+"""
+
+
+@pytest.mark.parametrize(("first", "then"), [("weft", "jax"), ("jax", "weft")])
+def test_orbax_reads_what_it_wrote(first, then, tmp_path):
+    for needed in ("jax", "orbax", "optax"):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"needs {needed}")
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    for which, what in ((first, "write"), (then, "read")):
+        run = subprocess.run(
+            [sys.executable, "-c", ORBAX, which, what, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=environment,
+        )
+        assert run.returncode == 0, run.stderr
 
 
 def test_the_state_of_traces():

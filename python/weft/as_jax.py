@@ -16,6 +16,7 @@ from weft import _core
 from weft._as_jax import flat
 from weft._as_jax.names import HOMES, NOT_THERE, VALUES
 from weft.numpy import _namespace
+from weft.sharding import Sharding
 
 # Of the names with underscores around them, those that are for users.
 _OPEN = ("__all__", "__array_api_version__", "__array_namespace_info__")
@@ -113,6 +114,8 @@ def _install():
     if present is None:
         tracer: Any = _core.Tracer
         tracer._trace = flat.Trace
+        sharding: Any = Sharding
+        sharding._addressable_device_assignment = flat.addressable_devices
         _namespace.module_name = "jax.numpy"
         sys.meta_path.insert(0, _Finder())
         importlib.import_module("jax")

@@ -8,6 +8,8 @@ from weft._stages.options import complete
 from weft._stages.program import make_jaxpr
 from weft._types.avals import ShapeDtypeStruct
 from weft.extend.core.primitives import jit_p
+from weft.runtime.devices import device_at
+from weft.runtime.processes import joined
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast
 
@@ -274,28 +276,26 @@ def _known_results(jaxpr, consts, args):
 
 
 class NotThere:
-    """A part of JAX's inside that weft has no counterpart of, for imports: it may be wrapped, and
-    asked for as a class, of which nothing is an instance. A call of it raises."""
+    """A part of JAX's inside that weft has no counterpart of, for imports: it may be wrapped,
+    derived from, and asked for as a class, of which nothing of weft is an instance. A call of it
+    raises."""
 
     def __new__(cls, *args, **kwargs):
-        raise NotImplementedError(
-            f"{cls.__module__}.{cls.__qualname__} is a part of the inside of JAX that weft has no "
-            "counterpart of"
-        )
+        if NotThere in cls.__bases__:
+            raise NotImplementedError(
+                f"{cls.__module__}.{cls.__qualname__} is a part of the inside of JAX that weft has "
+                "no counterpart of"
+            )
+        return super().__new__(cls)
+
+    def __init__(self, *args, **kwargs):
+        pass
 
 
 def not_there(path):
     """The NotThere of a name of jax."""
     module, _, name = path.rpartition(".")
     return type(name, (NotThere,), {"__module__": module, "__weft_stand_in__": True})
-
-
-class Named:
-    """What libraries derive classes of operations and types of JAX's inside from; nothing of weft
-    is an instance of it."""
-
-    def __init__(self, *args, **kwargs):
-        pass
 
 
 class Effects:
@@ -323,19 +323,54 @@ def safe_zip(*rows):
     return list(zip(*rows, strict=True))
 
 
+def _parted(tree):
+    """(the children of a node of a tree, what makes such a node of others)."""
+    return registry.flatten(tree, lambda x: x is not tree)
+
+
 def one_level(tree):
     """(the children of a node of a tree, what else it is made of).
 
     Raises ValueError for a leaf.
     """
-    children, treedef = registry.flatten(tree, lambda x: x is not tree)
-    if not registry.is_node(type(tree)):
+    if type(tree) not in NodeClasses():
         raise ValueError(f"expected a node of a tree; got {tree!r}")
+    children, treedef = _parted(tree)
     return children, treedef.node_data()[1]
 
 
+@property
+def addressable_devices(sharding):
+    """The devices of this process among those of a Sharding, in its order."""
+    return tuple(
+        d for d in map(device_at, sharding._core.mesh.devices) if d in sharding.addressable_devices
+    )
+
+
+class Processes:
+    """This process among those that joined, as `jax._src.distributed.global_state` tells it."""
+
+    num_processes = property(lambda self: joined().num_processes if joined() else 1)
+    process_id = property(lambda self: joined().process_id if joined() else 0)
+    client = property(lambda self: joined().client if joined() else None)
+
+
+def _joined(treedef, children):
+    return treedef.unflatten(children)
+
+
+class _NodeClass(NamedTuple):
+    to_iter: Any = _parted
+    from_iter: Any = _joined
+
+
 class NodeClasses:
-    """The classes that are nodes of trees, for `in`."""
+    """The classes that are nodes of trees, for `in`, and how nodes are taken apart and made."""
 
     def __contains__(self, cls):
         return cls is type(None) or registry.is_node(cls)
+
+    def __getitem__(self, cls):
+        if cls not in self:
+            raise KeyError(cls)
+        return _NodeClass()

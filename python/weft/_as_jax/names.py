@@ -73,7 +73,6 @@ _DEPRECATED_OF_CORE = {
         "concrete_or_error get_opaque_trace_state jaxprs_in_params no_effects "
         "primal_dtype_to_tangent_dtype valid_jaxtype",
     ),
-    "Trace": flat.Named,
     "is_constant_dim": lambda d: isinstance(d, int),
     "is_constant_shape": lambda shape: all(isinstance(d, int) for d in shape),
     "literalable_types": {bool, int, float, complex, np.ndarray},
@@ -152,10 +151,6 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "core": _DEPRECATED_OF_CORE,
     "experimental.hijax": {
         "AbstractValue": AbstractValue,
-        "AvalMutableQDD": flat.Named,
-        "AvalQDD": flat.Named,
-        "HiPrimitive": flat.Named,
-        "MutableHiType": flat.Named,
         "aval_method": _itself,
         "aval_property": _itself,
         "control_flow_allowed_effects": flat.Effects(),
@@ -163,7 +158,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "is_undefined_primal": lambda x: False,
         "register_hitype": _nothing,
     },
-    "extend.core": {**_CORE, "Effect": flat.Named},
+    "extend.core": _CORE,
     "extend.core.primitives": _primitives("call", "closed_call"),
     "extend.linear_util": {**_LINEAR_UTIL, "cache": functools.lru_cache},
     "extend.source_info_util": _SOURCE_INFO,
@@ -190,6 +185,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "trace_state_clean": lambda: not _core.in_trace(),
     },
     "_src.dispatch": {"apply_primitive": _apply_primitive, "wait_for_tokens": effects_barrier},
+    "_src.distributed": {"global_state": flat.Processes()},
     "_src.dtypes": {
         "TypePromotionError": TypePromotionError,
         "extended": extended,
@@ -217,16 +213,20 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "_src.xla_bridge": {"_backends": {}},
 }
 
-_INSIDE_OF_CORE = """CallPrimitive DebugInfo DropVar Effects JaxprPpContext JaxprPpSettings
-    OutputType abstract_token call check_jaxpr concretization_function_error custom_typechecks
-    gensym is_concrete new_jaxpr_eqn no_axis_name nonempty_axis_env_DO_NOT_USE
-    trace_ctx unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"""
+_INSIDE_OF_CORE = """CallPrimitive DebugInfo DropVar Effect Effects JaxprPpContext
+    JaxprPpSettings OutputType Trace abstract_token call check_jaxpr
+    concretization_function_error custom_typechecks gensym is_concrete new_jaxpr_eqn
+    no_axis_name nonempty_axis_env_DO_NOT_USE trace_ctx
+    unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"""
 _NAMES = {
     "core": _INSIDE_OF_CORE,
     "experimental": "cur_qdd EArray primal_tangent_dtype",
-    "experimental.hijax": "Zero",
+    "experimental.hijax": "AvalMutableQDD AvalQDD HiPrimitive MutableHiType Zero",
     "experimental.sparse": "BCOO BCSR JAXSparse sparsify",
-    "extend.core": """AbstractToken CallPrimitive DebugInfo DropVar Effects Token TraceTag
+    "experimental.pallas": """BlockSpec GridSpec cdiv ds dslice load num_programs
+        pallas_call program_id store swap when""",
+    "experimental.pallas.triton": "CompilerParams TritonCompilerParams atomic_add load store",
+    "extend.core": """AbstractToken CallPrimitive DebugInfo DropVar Effect Effects Token TraceTag
         call_impl check_jaxpr gensym new_jaxpr_eqn set_current_trace take_current_trace""",
     "extend.source_info_util": """NameStack current current_name_stack extend_name_stack
         new_name_stack new_source_info reset_name_stack set_name_stack summarize
@@ -245,10 +245,18 @@ _NAMES = {
     "_src.core": f"{_INSIDE_OF_CORE} TraceTag full_lower set_current_trace take_current_trace",
     "_src.cudnn.fused_attention_stablehlo": """_normalize_layout check_compute_capability
         check_cudnn_version check_is_flash_attention check_layout""",
+    "experimental.array_serialization.serialization": """GlobalAsyncCheckpointManager
+        GlobalAsyncCheckpointManagerBase async_deserialize async_serialize get_tensorstore_spec
+        run_deserialization run_serialization""",
+    "experimental.colocated_python": """colocated_cpu_devices colocated_python
+        colocated_python_class""",
+    "experimental.colocated_python.func": "_make_prng_wrapped_fun",
+    "experimental.colocated_python.serialization": """DeviceList _get_cpu_device_map
+        _reduce_device_list _reduce_mesh _reduce_single_device_sharding""",
+    "extend.ifrt_programs": "ifrt_programs",
     "_src.dtypes": "DType ExtendedDType",
     "_src.earray": "EArray",
     "_src.effects": "Effect",
-    "_src.lib": "xla_client",
     "_src.literals": "TypedComplex TypedFloat TypedInt TypedNdArray",
     "_src.sharding_impls": "UNSPECIFIED UnspecifiedValue canonicalize_sharding",
     "_src.state": "",
