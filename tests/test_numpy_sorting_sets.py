@@ -5,6 +5,8 @@ under `jit`, or raise an error as jax does; see `oracle.py` for the operands. Th
 function and every sixteenth of the others are run by default.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from conftest import EVERYTHING
@@ -843,6 +845,34 @@ def test_sorting_and_sets_of_every_kind_of_dtype(dtype):
 
 def assert_same(got, wanted):
     np.testing.assert_array_equal(np.asarray(got).astype(wanted.dtype), wanted)
+
+
+def test_top_k_and_minmax():
+    # What jax 0.12 gives.
+    x = wnp.array([[3, 1, 2], [6, 5, 4.0]])
+    values, at = wnp.top_k(x, 2)
+    assert values.tolist() == [[3, 2], [6, 5]] and at.tolist() == [[0, 2], [0, 1]]
+    values, at = weft.jit(lambda x: wnp.top_k(x, 2, axis=0, mode="smallest"))(x[:, ::-1])
+    assert values.tolist() == [[2, 1, 3], [4, 5, 6]] and at.tolist() == [[0, 0, 0], [1, 1, 1]]
+    values, at = wnp.top_k(wnp.array([2, 1, 2, 0]), 3, mode="smallest")
+    assert values.tolist() == [0, 1, 2] and at.tolist() == [3, 1, 0] and at.dtype == "int32"
+    values, at = wnp.top_k(wnp.array([1, np.nan, 2]), 2)
+    assert np.isnan(values[0]) and at.tolist() == [1, 2]
+    assert wnp.top_k(wnp.array([1, np.nan, 2]), 2, mode="smallest")[0].tolist() == [1, 2]
+    assert wnp.top_k(np.array([3, 200, 100], np.uint8), 1, mode="smallest")[0].tolist() == [3]
+    for mode, k, axis in itertools.product(("largest", "smallest", "least"), (4, -1, 1), (1, 2)):
+        if (mode, k, axis) not in (("largest", 1, 1), ("smallest", 1, 1)):
+            with pytest.raises(ValueError, match="top_k"):
+                wnp.top_k(x, k, axis=axis, mode=mode)
+    with pytest.raises(TypeError):
+        wnp.top_k(wnp.array([1j]), 1, mode="smallest")
+    assert [float(v) for v in wnp.minmax(x)] == [1, 6]
+    low, high = wnp.minmax(x, axis=0, initial=(2.5, 5.0), keepdims=True)
+    assert low.tolist() == [[2.5, 1, 2]] and high.tolist() == [[6, 5, 5]]
+    assert [float(v) for v in wnp.minmax(x, initial=9.0)] == [1, 9]
+    assert [float(v) for v in wnp.minmax(x, where=x > 2, initial=(99.0, -99.0))] == [3, 6]
+    with pytest.raises(ValueError, match="minmax"):
+        wnp.minmax(x, where=x > 2)
 
 
 def test_as_many_as_there_are_or_as_many_as_are_wanted():

@@ -50,6 +50,7 @@ TABLE = {
     "erf": ((LINE,), 10),
     "erfc": ((between(-5, 5),), 50),
     "erfcx": ((between(-5, 50),), 30),
+    "erfcinv": ((powers(-30, 0),), 30),
     "erfinv": ((between(-0.99, 0.99),), 100),
     "exp1": ((powers(-3, 1.5),), 30),
     "expi": ((between(0.5, 39),), 50),
@@ -144,6 +145,7 @@ ENDS = [
     ("sici", [-INF, 0.0, INF, NAN], ([-np.pi / 2, 0, np.pi / 2, NAN], [NAN, -INF, 0, NAN])),
     ("fresnel", [-INF, 0.0, INF, NAN], ([-0.5, 0, 0.5, NAN], [-0.5, 0, 0.5, NAN])),
     ("spence", [-1.0, 0.0, 1.0, NAN], [NAN, np.pi**2 / 6, 0, NAN]),
+    ("erfcinv", [-1.0, 0.0, 1.0, 2.0, 3.0, NAN], [NAN, INF, 0, -INF, NAN, NAN]),
     ("erfinv", [-2.0, -1.0, 1.0], [NAN, -INF, INF]),
 ]
 PAIRS = [
@@ -231,6 +233,7 @@ POINTS = {
     "log_ndtr": (-3.0,),
     "loggamma": (1.5,),
     "logit": (0.3,),
+    "erfcinv": (0.01,),
     "ndtri": (0.01,),
     "owens_t": (0.5, 1.3),
     "poch": (12.5, 2.0),
@@ -346,6 +349,28 @@ def test_spherical_harmonics():
         weft.jit(special.sph_harm_y)(n, m, theta, phi)
     with pytest.raises(NotImplementedError):
         special.sph_harm_y(n, m, theta, phi, diff_n=1)
+
+
+def test_associated_legendre_functions():
+    z = np.array([-1, -0.99, -0.3, 0, 0.7, 1], np.float32)
+    for highest in (0, 1, 6):
+        values, slopes = special.lpmn(highest, highest, z)
+        wanted = scipy.special.assoc_legendre_p_all(highest, highest, z.astype(float), diff_n=1)
+        # SciPy has the degree first, and the orders -highest, ..., -1 last.
+        wanted = np.swapaxes(wanted, 1, 2)[:, : highest + 1]
+        np.testing.assert_allclose(values, wanted[0], rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(slopes, wanted[1], rtol=2e-4, atol=1e-4)
+        n, m = np.meshgrid(np.arange(highest + 1), np.arange(highest + 1))
+        orthonormal = scipy.special.sph_harm_y(n[..., None], m[..., None], np.arccos(z), 0.0).real
+        got = special.lpmn_values(highest, highest, z, True)
+        np.testing.assert_allclose(got, orthonormal, rtol=2e-5, atol=1e-6)
+    for call, error in (
+        (lambda: special.lpmn(1, 2, z), NotImplementedError),
+        (lambda: special.lpmn(1, 1, z[0]), weft.errors.ShapeError),
+        (lambda: special.lpmn_values(1, 1, z.astype(int), False), weft.errors.DTypeError),
+    ):
+        with pytest.raises(error):
+            call()
 
 
 def test_numbers_and_sums():

@@ -7,10 +7,13 @@ from weft.errors import AttributeValueError, MissingMeshError, ShardingError
 from weft.sharding import (
     NamedSharding,
     PartitionSpec,
+    get_abstract_mesh as get_abstract_mesh,
+    get_mesh as get_mesh,
     make_mesh,
     mesh_of_specs,
     mesh_set,
     set_mesh,
+    use_abstract_mesh as use_abstract_mesh,
     use_mesh,
 )
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map

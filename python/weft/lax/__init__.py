@@ -174,6 +174,7 @@ from weft.lax._gather import (
     scatter_sub,
 )
 from weft.lax._loops import fori_loop, while_loop
+from weft.lax._polynomial import log2, one_minus_square, polynomial
 from weft.lax._ragged import (
     RaggedDotDimensionNumbers,
     ragged_dot,
@@ -358,6 +359,7 @@ __all__ = [
     "linalg",
     "log",
     "log1p",
+    "log2",
     "logistic",
     "lt",
     "map",
@@ -368,6 +370,7 @@ __all__ = [
     "ne",
     "neg",
     "nextafter",
+    "one_minus_square",
     "optimization_barrier",
     "pad",
     "padtype_to_pads",
@@ -378,6 +381,7 @@ __all__ = [
     "pmean",
     "pmin",
     "polygamma",
+    "polynomial",
     "population_count",
     "pow",
     "ppermute",

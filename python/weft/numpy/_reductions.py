@@ -267,6 +267,23 @@ def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 amax, amin = max, min
 
 
+def minmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """Smallest and greatest element along axes, a tuple.
+
+    `initial` is a number for both, or a tuple of the greatest value of the one and the least value
+    of the other. For the other arguments see `max`.
+
+    Examples:
+      >>> wnp.minmax(wnp.array([[1, 5], [3, 4]]), axis=1)
+      (Array([1, 3], dtype=int32), Array([5, 4], dtype=int32))
+    """
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    return (
+        _extremum("min", a, axis, out, keepdims, low, where),
+        _extremum("max", a, axis, out, keepdims, high, where),
+    )
+
+
 @eager_entry(1, "axis", "keepdims")
 def all(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether all elements along axes are true (not zero).

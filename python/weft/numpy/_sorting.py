@@ -27,7 +27,7 @@ from weft.lax._creation import broadcasted_iota, full
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import concatenate, expand_dims, rev
 from weft.lax._slice import sliced
-from weft.lax._sort import sort as lax_sort, sort_key_val
+from weft.lax._sort import sort as lax_sort, sort_key_val, top_k as lax_top_k
 from weft.numpy import _indexing as indexing, _ufuncs as u
 from weft.numpy._products import flattened
 from weft.numpy._reductions import sum as array_sum
@@ -109,6 +109,51 @@ def _argsort(a, *, axis, stable, descending, dtype):
         a, at = rev(a, (axis,)), rev(at, (axis,))
     _, at = sort_key_val(a, at, axis, stable)
     return _core.astype(rev(at, (axis,)) if descending else at, dtype)
+
+
+def top_k(a, k, /, *, axis=-1, mode="largest", sorted=True):
+    """The greatest or smallest elements along an axis, and their positions.
+
+    Args:
+      a: array of a real dtype with at least one axis.
+      k: how many, an integer of at most the size of the axis.
+      axis: the axis.
+      mode: "largest" or "smallest".
+      sorted: has no effect: the results are in order, and of equal elements the first comes first.
+
+    Returns:
+      `(values, positions)`, arrays with `k` elements along the axis; the positions are int32. NaN
+      is greater than all numbers.
+
+    Raises:
+      DTypeError: for complex numbers.
+      AttributeValueError: for another `mode`, or a `k` or an axis that the array does not have.
+
+    Examples:
+      >>> wnp.top_k(wnp.array([5, 9, 7]), 2, mode="smallest")
+      (Array([5, 7], dtype=int32), Array([0, 2], dtype=int32))
+    """
+    if mode not in ("largest", "smallest"):
+        raise AttributeValueError(
+            f"[top_k] expected mode to be 'largest' or 'smallest'; got {mode!r}"
+        )
+    a = u.positive(a)
+    if mode == "largest":
+        return tuple(lax_top_k(a, k, axis=axis))
+    if is_complex(dtype_of(a)):
+        raise DTypeError(f"[top_k] expected real numbers; got {dtype_of(a)}")
+    axis, k = normalize_axis(axis, ndim_of(a), "top_k"), static_int(k, "top_k", "k")
+    if not 0 <= k <= shape_of(a)[axis]:
+        raise AttributeValueError(
+            f"[top_k] expected k to be from 0 to {shape_of(a)[axis]}, the size of the axis; got {k}"
+        )
+    return _smallest(a, k=k, axis=axis)
+
+
+@composite(static_argnames=("k", "axis"))
+def _smallest(a, *, k, axis):
+    at = broadcasted_iota("int32", shape_of(a), axis)
+    return tuple(sliced(x, 0, k, axis=axis) for x in sort_key_val(a, at, axis, True))
 
 
 def lexsort(keys, axis=-1):

@@ -31,7 +31,8 @@ from weft.scipy.special._gamma import (
     poch,
 )
 from weft.scipy.special._hypergeometric import hyp1f1, hyp2f1
-from weft.scipy.special._normal import log_ndtr, ndtr, ndtri, owens_t
+from weft.scipy.special._legendre import lpmn, lpmn_values
+from weft.scipy.special._normal import erfcinv, log_ndtr, ndtr, ndtri, owens_t
 from weft.scipy.special._operations import (
     betainc,
     digamma,
@@ -61,6 +62,7 @@ __all__ = [
     "entr",
     "erf",
     "erfc",
+    "erfcinv",
     "erfcx",
     "erfinv",
     "exp1",
@@ -86,6 +88,8 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",

@@ -269,6 +269,24 @@ def ndtri(p):
     return computed(_ndtri, singles_or_doubles("ndtri", p))
 
 
+@composite
+def erfcinv(y):
+    """Inverse of the complementary error function; NaN outside 0..2.
+
+    Args:
+      y: array of float32 or float64, or integers.
+
+    Returns:
+      Array of the shape of `y` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.erfcinv(wnp.array([0.0, 1.0, 1.5])).round(3)
+      Array([   inf,  0.   , -0.477], dtype=float32)
+    """
+    (y,) = reals("erfcinv", y)
+    return 0.0 - _ROOT_HALF * ndtri(y * 0.5)  # 0 at 1
+
+
 @functools.cache
 def _gauss_legendre(n):
     """Nodes and weights on 0..1."""
