@@ -76,6 +76,10 @@ def test_modules_have_an_attribute_only_if_they_have_it():
         ("from weft.numpy import no_such_name", ImportError, ["cannot import name"]),
         ("wnp.summ", AttributeError, ["no attribute 'summ'. Did you mean: 'sum'?"]),
         ("from weft.lax import tanhh", ImportError, ["'weft.lax'. Did you mean: 'tanh'?"]),
+        ("weft.scan", AttributeError, ["Did you mean: 'weft.lax.scan'?"]),
+        ("from weft.numpy import relu", ImportError, ["Did you mean: 'weft.nn.relu'?"]),
+        ("wnp.random", AttributeError, ["Did you mean: 'weft.random'?"]),
+        ("wnp.cat", AttributeError, ["Did you mean: 'weft.numpy.concatenate'?"]),
         ("import weft.no_such_module", ModuleNotFoundError, ["No module named"]),
         ("weft.debug.builtin", AttributeError, ["module 'weft.debug' has no attribute"]),
         ("x.no_such_method", AttributeError, ["'weft.Array' object has no attribute"]),
@@ -104,6 +108,14 @@ def test_python_adds_no_guess_to_the_message(name):
         getattr(wnp, name)
     last = traceback.format_exception_only(info.value)  # where Python guesses
     assert "".join(last) == f"AttributeError: {info.value}\n"
+
+
+def test_names_of_other_frameworks_stand_for_names_of_weft():
+    for name, meant in _absent.ELSEWHERE.items():
+        owner, _, last = meant.rpartition(".")
+        assert callable(getattr(importlib.import_module(owner), last))
+        with pytest.raises(AttributeError, match=f"'{meant}'"):
+            getattr(weft.tree, name)
 
 
 def absent_paths():

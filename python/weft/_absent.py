@@ -2,7 +2,8 @@
 
 Which names there are is read from `jax_names.txt`, which ones weft has is asked of weft, and a
 function of NumPy or SciPy is found by its name. This file holds only what cannot be computed:
-REASONS and INSTEAD, whose keys are paths below `weft` (`Array` for methods of arrays).
+REASONS and INSTEAD, whose keys are paths below `weft` (`Array` for methods of arrays), and
+ELSEWHERE, whose keys are names that neither weft nor JAX has.
 """
 
 import functools
@@ -10,6 +11,30 @@ import importlib.util
 import os
 import sys
 from typing import NamedTuple
+
+# Modules whose names are sought in other modules of weft, such as weft.scan.
+_SEARCHED = ("weft.numpy", "weft.lax", "weft.nn", "weft.random", "weft", "weft.tree_util")
+
+# Names in other frameworks of what has another name here.
+ELSEWHERE = {
+    "bmm": "weft.numpy.matmul",
+    "cat": "weft.numpy.concatenate",
+    "clamp": "weft.numpy.clip",
+    "compile": "weft.jit",
+    "cross_entropy": "weft.nn.log_softmax",
+    "detach": "weft.lax.stop_gradient",
+    "from_numpy": "weft.numpy.asarray",
+    "inverse": "weft.numpy.linalg.inv",
+    "manual_seed": "weft.random.key",
+    "mm": "weft.numpy.matmul",
+    "no_grad": "weft.lax.stop_gradient",
+    "rand": "weft.random.uniform",
+    "randn": "weft.random.normal",
+    "seed": "weft.random.key",
+    "tensor": "weft.numpy.array",
+    "Tensor": "weft.Array",
+    "unsqueeze": "weft.numpy.expand_dims",
+}
 
 # Why a name, or all that is below it, is not to come.
 _INSIDE = "it is part of the inside of JAX"
@@ -171,6 +196,19 @@ def explanation(path):
     return text if other is None else f"{text}\n  Use {other}."
 
 
+def _meant(module, name):
+    """What a name that neither weft nor jax has in `module` may stand for; None: nothing."""
+    import difflib
+
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
+    for other in _SEARCHED:
+        if name in sys.modules[other].__all__:
+            return f"{other}.{name}"
+    similar = difflib.get_close_matches(name, dir(sys.modules[module]), 1, 0.7)
+    return similar[0] if similar else None
+
+
 def absent_name(module, name, frame):
     """The error for an attribute that a module lacks; `frame` is the code that asks for it."""
     path = f"{module}.{name}".removeprefix("weft.")
@@ -184,10 +222,8 @@ def absent_name(module, name, frame):
 
 
 def _misspelt(module, name, imports):
-    import difflib
-
-    similar = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
-    hint = f". Did you mean: {similar[0]!r}?" if similar else ""
+    meant = _meant(module, name)
+    hint = "" if meant is None else f". Did you mean: {meant!r}?"
     if imports:
         return f"cannot import name {name!r} from {module!r}{hint}"
     return f"module {module!r} has no attribute {name!r}{hint}"
