@@ -177,7 +177,10 @@ def save(
     joined = _processes.joined()
     number = 0 if joined is None else joined.process_id
     if os.path.exists(final):
-        raise FileExistsError(f"checkpoints.save: there is a checkpoint {final}")
+        raise FileExistsError(
+            f"checkpoints.save: there is a checkpoint {final}\n"
+            "  Save with another step, or delete that folder first."
+        )
     paths, treedef = tree_flatten_with_path(tree)
     records, writes = [], []
     for i, (path, leaf) in enumerate(paths):
