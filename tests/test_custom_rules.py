@@ -607,7 +607,7 @@ MISTAKES = {
     "vjp_not_a_tuple": (
         lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: ct)(ARRAY),
         errors.TreeStructureError,
-        "a tuple of 1.*Tracer",
+        r"a tuple of 1.*Tracer\n  Write `return \(cotangent,\)`",
     ),
     "vjp_tree": (
         lambda: vjp_rule(lambda x: x["a"], lambda x: (x["a"], 1.0), lambda r, ct: ({"b": ct},))(
@@ -654,6 +654,11 @@ def test_mistakes(name):
     call, error, message = MISTAKES[name]
     with pytest.raises(error, match=f"(?s){message}"):
         call()
+
+
+@pytest.mark.parametrize("kind", [weft.custom_jvp, weft.custom_vjp])
+def test_a_function_with_rules_shows_its_name(kind):
+    assert repr(kind(wnp.sin)) == f"<{kind.__name__} function sin>"
 
 
 def test_mistakes_name_the_line():

@@ -68,6 +68,8 @@ def test_what_it_tells(exported, blob):
         given, named = args()
         assert each.in_tree == weft.tree.structure((given, named))
         assert each.out_tree.num_leaves == 3
+        taken, made = "(float32[2,2], int32[], ~float32[])", "(int32[], float32[2,2], float32[2,2])"
+        assert repr(each) == f"<Exported function{taken} -> {made} for {each.platforms[0]}>"
         assert (each.nr_devices, each.module_kept_var_idx) == (1, (0, 1, 2))
         assert each.in_shardings_hlo == (None,) * 3 == each.in_shardings_jax(None)
         assert each.out_shardings_hlo == (None,) * 3

@@ -236,6 +236,9 @@ class _CustomFunction:
         positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
         self._count = len(parameters) if kinds <= positional else None
 
+    def __repr__(self):
+        return f"<{self._kind} function {self._name}>"
+
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
@@ -640,14 +643,12 @@ class custom_vjp(_CustomFunction):
         """One cotangent per leaf of the arguments, None where it is zero."""
         count = len(one.positions)
         if not isinstance(result, (tuple, list)) or len(result) != count:
-            got = (
-                f"a tuple of {len(result)}"
-                if isinstance(result, (tuple, list))
-                else f"{type(result).__name__}"
-            )
+            is_tuple = isinstance(result, (tuple, list))
+            got = f"a tuple of {len(result)}" if is_tuple else type(result).__name__
+            hint = "" if is_tuple or count != 1 else "\n  Write `return (cotangent,)`."
             raise TreeStructureError(
                 f"{name}: expected a tuple of {count}, one entry per argument that has a "
-                f"derivative; got {got}"
+                f"derivative; got {got}{hint}"
             )
         out = []
         arguments = one.tree.unflatten(range(one.tree.num_leaves))

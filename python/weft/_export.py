@@ -16,6 +16,7 @@ from weft._autodiff import vjp
 from weft._custom_rules import custom_vjp
 from weft._jit import jit
 from weft._placement import sharding_of
+from weft._stages.listing import signature_text
 from weft._tree_mismatch import explain_difference
 from weft._types.avals import ShapeDtypeStruct, typeof
 from weft.compiler import optimize
@@ -132,7 +133,12 @@ class Exported:
     out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals))
 
     def __repr__(self):
-        return f"Exported(fun_name={self.fun_name}, ...)"
+        taken, given = (
+            [(aval.shape, aval.dtype, aval.weak_type) for aval in avals]
+            for avals in (self.in_avals, self.out_avals)
+        )
+        on = ", ".join(self.platforms)
+        return f"<Exported {self.fun_name}{signature_text(taken, given)} for {on}>"
 
     __str__ = __repr__
 
