@@ -112,6 +112,12 @@ MISTAKES = [
     ("vmap(lambda x: x, 0, (0,))(X)", "TreeStructureError", ["out_axes", "one array or number"]),
     ("vmap(lambda x: x, 0, None)(X)", "AttributeValueError", ["out_axes", "mapped at axis 0"]),
     ("vmap(lambda x: x, axis_size=2.5)", "TypeError", ["vmap axis_size", "2.5"]),
+    (
+        "jit(lambda x, n: x, static_argnums=2)",
+        "AttributeValueError",
+        ["static_argnums", "'<lambda>', 0 (x), 1 (n); got 2"],
+    ),
+    ('weft.devices("gpus")', "RuntimeError", ["'gpus'", "there are: cpu"]),
     ('jit(wnp.sin, static_argnums="a")', "TypeError", ["static_argnums", "'a'"]),
     ("weft.eval_shape(3, X)", "TypeError", ["eval_shape", "3"]),
     ("weft.make_jaxpr(3)", "TypeError", ["make_jaxpr expected a function"]),
@@ -207,7 +213,7 @@ MISTAKES = [
     ("~X", "DTypeError", ["[bitwise_not]"]),
     ("X.at[5, 5, 5].set(1.0)", "IndexOutOfBoundsError", ["[set]", "shape (2, 3)"]),
     ("X.at[0].set(Y)", "ShapeError", ["[set]"]),
-    ("X.at[0] = 3", "TypeError", ["'IndexedView'"]),
+    ("X.at[0] = 3", "OperandError", ["immutable", "x.at[index].set(value)"]),
     ("X.at[0].sett(1)", "AttributeError", ["'IndexedElements'"]),
     ("X.foo", "AttributeError", ["'foo'"]),
     ("wnp.split(X, 4)", "AttributeValueError", ["[split]"]),
@@ -511,9 +517,14 @@ MISTAKES = [
     (
         "vmap(lambda x, y: x, in_axes=0)(X, 1.0)",
         "ShapeError",
-        ["argument y of '<lambda>'", "vmap in_axes", "axis 0"],
+        ["argument y of '<lambda>'", "vmap in_axes", "axis 0", "0 axes", "None in in_axes"],
     ),
     ("vmap(lambda x, y: x, in_axes=(0,))(X, X)", "TreeStructureError", ["vmap in_axes"]),
+    (
+        "vmap(lambda x, y: x, in_axes=(0, 0))(X, y=X)",
+        "TreeStructureError",
+        ["vmap in_axes", "given by name"],
+    ),
     (
         "vmap(lambda x: x, in_axes=2)(X)",
         "ShapeError",

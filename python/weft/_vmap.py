@@ -62,7 +62,9 @@ def _spread_axes(axes, tree_of, what):
 
 
 def _reject_axis(axis, ndim, where, what):
-    raise ShapeError(f"{what}: axis {axis} is out of bounds for {where}, which has {ndim} axes")
+    has = f"{ndim} axis" if ndim == 1 else f"{ndim} axes"
+    hint = "\n  Give it None in in_axes if it is not mapped." if what == "vmap in_axes" else ""
+    raise ShapeError(f"{what}: axis {axis} is out of bounds for {where}, which has {has}{hint}")
 
 
 def _reject_sizes(axes, sizes, axis_size, name_of):
@@ -152,6 +154,7 @@ def vmap(
             raise TreeStructureError(
                 f"vmap in_axes: expected one entry per positional argument ({len(args)}); "
                 f"got {len(in_axes)}"
+                + ("\n  Arguments given by name are mapped over axis 0." if kwargs else "")
             )
 
         def where(i):

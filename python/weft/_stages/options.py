@@ -66,9 +66,10 @@ def complete(fun, nums, names, which):
     unnamed = (*positional[: signature.positional_only], variadic)
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
+            known = ", ".join(f"{i} ({each})" for i, each in enumerate(positional))
             raise AttributeValueError(
-                f"{which}_argnums: {quoted_name(fun)} has {len(positional)} positional "
-                f"parameters; got {n}"
+                f"{which}_argnums: expected positions of parameters of {quoted_name(fun)}, "
+                f"{known or 'which has none'}; got {n}"
             )
     for name in names:
         if not isinstance(name, str):

@@ -3,6 +3,7 @@
 from weft import _core
 from weft._surface import example_section, public_methods
 from weft.dtypes import iinfo, is_integer
+from weft.errors import OperandError
 from weft.lax._sharding import split_as
 from weft.numpy import _indexing as indexing, _select as select
 
@@ -23,6 +24,12 @@ class IndexedView:
 
     def __getitem__(self, index):
         return IndexedElements(self.array, index)
+
+    def __setitem__(self, index, value):
+        raise OperandError(
+            "arrays are immutable; got an assignment to x.at[...]\n"
+            "  Write x = x.at[index].set(value) instead of x.at[index] = value."
+        )
 
     __iter__ = None  # Python would index it without an end
 

@@ -151,7 +151,8 @@ def devices(platform=None):
     found = [d for n, d in _devices if n == name]
     if not found:
         known = sorted({n for n, _ in _devices})
-        raise RuntimeError(f"Unknown backend {platform!r}; there are {', '.join(known)}")
+        hint = "\n  pip install 'weft[cuda13]' brings NVIDIA GPUs." if name == "cuda" else ""
+        raise RuntimeError(f"Unknown backend {platform!r}; there are: {', '.join(known)}{hint}")
     return found
 
 
