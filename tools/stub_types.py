@@ -712,6 +712,8 @@ SPELLED_MEMBERS["ufunc"] = {
         "def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array: ..."
     ],
 }
+# Members that only raise an error: checkers report their use.
+SPELLED_MEMBERS |= dict.fromkeys(("Array", "IndexedView"), {"__setitem__": []})
 BASES = {"JitFunction": "Generic[_P, _T]", "Tracer": "Array"}
 
 # Where stubs find the names that types are made of.

@@ -139,6 +139,8 @@ def mistakes() -> None:
     wnp.sin([1.0, 2.0])  # pyright: ignore[reportArgumentType]
     wnp.sum(x, axes=0)  # pyright: ignore[reportCallIssue]
     random.normal(0)  # pyright: ignore[reportArgumentType]
+    x[0] = 1.0  # pyright: ignore[reportIndexIssue]
+    x.at[0] = 1.0  # pyright: ignore[reportIndexIssue]
     x.no_such_method()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     weft.jit(wnp.sin)(x, x)  # pyright: ignore[reportCallIssue]
     weft.grad(wnp.sum, argnum=1)  # pyright: ignore[reportCallIssue]
