@@ -121,7 +121,8 @@ def test_mistakes(tmp_path):
             function(*args, **kwargs)
 
     save, restore = checkpoints.save, checkpoints.restore
-    refused(FileExistsError, "there is a checkpoint.*\n  Save with another step", save, tmp_path, tree, 1)
+    taken = "there is a checkpoint.*\n  Save with another step"
+    refused(FileExistsError, taken, save, tmp_path, tree, 1)
     refused(ValueError, "expected an integer step >= 0; got -1", save, tmp_path, tree, -1)
     refused(ValueError, "expected keep >= 1 or None; got 0", save, tmp_path, tree, 2, keep=0)
     refused(
