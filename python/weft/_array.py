@@ -125,9 +125,10 @@ def _format(self, spec):
 
 def _scalar(self, kind):
     if self.ndim != 0:
+        element = "x.item()" if self.size == 1 else f"x[{', '.join('0' * self.ndim)}]"
         raise TypeError(
             f"only an array without axes is {kind}; got shape {self.shape}\n"
-            "  Take an element, as with x[0] or x.item()."
+            f"  Take an element, as with {element}."
         )
     return self._value()[()]
 

@@ -203,7 +203,7 @@ class _Pmap:
         exact = self.devices is not None
         if size == 0 or size > len(devices) or (exact and size != len(devices)):
             at = next(iter(sizes))
-            expected = f"{len(devices)}" if exact else f"1 to {len(devices)}"
+            expected = f"{len(devices)}" if exact or len(devices) == 1 else f"1 to {len(devices)}"
             raise ShapeError(
                 f"pmap expected {expected} slices of {where(at)}, one per device; got "
                 f"{typeof(leaves[at])}, whose axis {axes[at]} has size {size}\n"

@@ -338,8 +338,8 @@ class _Uses(string.Formatter):
         if not found:
             missing = IndexError if isinstance(key, int) else KeyError
             raise missing(
-                f"debug.print expected an argument for {{{key}}}; got {len(args)} positional ones "
-                f"and {sorted(kwargs)}"
+                f"debug.print expected an argument for {{{key}}}; got {len(args)} by position, "
+                f"and by name {', '.join(sorted(kwargs)) or 'none'}"
             )
         return self
 

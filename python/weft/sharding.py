@@ -326,7 +326,8 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     if count > len(found):
         raise ShardingError(
             f"make_mesh expected axis_shapes of at most the {len(found)} devices; got {sizes}, "
-            f"which are {count}"
+            f"which are {count}\n"
+            f"  On a CPU, WEFT_NUM_CPU_DEVICES={count} in the environment makes {count} devices."
         )
     grid = np.empty(count, dtype=object)
     grid[:] = found[:count]
