@@ -337,7 +337,7 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
     if not isinstance(fun_jit, _core.JitFunction):
         raise AttributeValueError(
             "export: Function to be exported must be the result of `jit`: expected what weft.jit "
-            f"returned; got {fun_jit!r:.80}"
+            f"returned; got {fun_jit!r:.80}\n  Write export(weft.jit(f))."
         )
     if isinstance(platforms, str):
         platforms = (platforms,)
