@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import runpy
 import subprocess
 import sys
@@ -116,6 +117,12 @@ def test_names_of_other_frameworks_stand_for_names_of_weft():
         assert callable(getattr(importlib.import_module(owner), last))
         with pytest.raises(AttributeError, match=f"'{meant}'"):
             getattr(weft.tree, name)
+
+
+@pytest.mark.parametrize("function", [weft.grad, wnp.sum, weft.jit(wnp.sin)])
+def test_help_shows_the_docstring(function):
+    first = inspect.getdoc(function).split("\n")[0]
+    assert first in pydoc.plain(pydoc.render_doc(function))
 
 
 def absent_paths():

@@ -100,7 +100,7 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 // What describes a function is asked of the function, and so is all that this type lacks.
 PyObject* get_attribute(PyObject* self, PyObject* key) {
   PyObject* function = as_public(self)->function;
-  for (const char* own : {"__name__", "__qualname__", "__doc__", "__module__"})
+  for (const char* own : {"__name__", "__qualname__", "__module__"})
     if (PyUnicode_CompareWithASCIIString(key, own) == 0) return PyObject_GetAttr(function, key);
   PyObject* found = PyObject_GenericGetAttr(self, key);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
@@ -113,6 +113,11 @@ int set_attribute(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 PyObject* represent(PyObject* self) { return PyObject_Repr(as_public(self)->function); }
+
+// A descriptor: `help` does not use get_attribute, and hides a docstring that the class has, too.
+PyObject* documentation(PyObject* self, void*) {
+  return PyObject_GetAttrString(as_public(self)->function, "__doc__");
+}
 
 PyObject* implementation(PyObject* self, void*) { return Py_NewRef(as_public(self)->function); }
 
@@ -181,9 +186,9 @@ void init_public_function(PyObject* module, RunEntry run) {
        {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
        {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
        {Py_tp_repr, reinterpret_cast<void*>(represent)},
-       {Py_tp_methods, methods},
-       {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")}},
-      {{"__wrapped__", wrapped, nullptr, nullptr, nullptr},
+       {Py_tp_methods, methods}},
+      {{"__doc__", documentation, nullptr, nullptr, nullptr},
+       {"__wrapped__", wrapped, nullptr, nullptr, nullptr},
        {"implementation", implementation, nullptr, nullptr, nullptr}});
   check(PyModule_AddObjectRef(module, "PublicFunction", reinterpret_cast<PyObject*>(type)));
 }
