@@ -30,8 +30,9 @@ PyObject* axis_size(PyObject*, PyObject* axis) {
     for (const NamedAxis& a : axes) known += cat(known.empty() ? "" : ", ", "'", a.name, "'");
     raise_error("UnboundAxisNameError",
                 "expected an axis that a vmap or shard_map around this call names; got '", wanted,
-                "', where ", known.empty() ? "none is" : cat("there are ", known),
-                "\n  Give the axis its name with vmap(f, axis_name='", wanted, "').");
+                "', where ", known.empty() ? "none is" : cat("there are ", known), "\n  ",
+                known.empty() ? "Give" : "Use one of these names, or give",
+                " the axis its name with vmap(f, axis_name='", wanted, "').");
   });
 }
 
