@@ -20,6 +20,7 @@ constexpr int kUsageError = 2;
 const char kUsage[] =
     R"(usage: weft-opt [options] [file]
 Reads a program (from the file, or from stdin), runs transforms, then passes on it, and prints it.
+The program is one in text form, as this prints it, or a module of StableHLO.
 
   --jvp=MASK          values and tangents; MASK says which inputs have one: 1,0,1
   --vjp=MASK          values and cotangents of the inputs in MASK
@@ -270,7 +271,9 @@ void run(Options& options) {
     weft::fail(weft::ErrorKind::kValue, "expected --emit=graph or --emit=stablehlo; got ",
                options.form);
   }
-  weft::GraphRef graph = weft::parse(read_input(options.file));
+  std::string text = read_input(options.file);
+  weft::GraphRef graph =
+      weft::is_mlir(text) ? weft::read_stablehlo(text, {.file = options.file}) : weft::parse(text);
   if (options.verify) weft::verify(*graph);
   for (const auto& transform : options.transforms) {
     graph = transform(graph);

@@ -247,6 +247,14 @@ void bind_compiler(nb::module_& m) {
       },
       nb::arg("programs"));
   m.def("parse", [](const std::string& text) { return GraphObject{parse(text)}; });
+  m.def("is_mlir", [](const std::string& text) { return is_mlir(text); });
+  m.def(
+      "read_stablehlo",
+      [](const std::string& text, const std::string& function, const std::string& file) {
+        nb::gil_scoped_release unlocked;
+        return GraphObject{read_stablehlo(text, {.function = function, .file = file})};
+      },
+      nb::arg("text"), nb::arg("function") = "", nb::arg("file") = "");
   m.def(
       "emit_stablehlo",
       [](const GraphObject& g, const std::string& name, const std::string& platform,

@@ -18,6 +18,7 @@
 #include "weft/kernels.h"         // IWYU pragma: export
 #include "weft/op_def.h"          // IWYU pragma: export
 #include "weft/passes.h"          // IWYU pragma: export
+#include "weft/read.h"            // IWYU pragma: export
 #include "weft/rebuild.h"         // IWYU pragma: export
 #include "weft/registry.h"        // IWYU pragma: export
 #include "weft/transforms.h"      // IWYU pragma: export
