@@ -885,3 +885,32 @@ def test_reader_that_goes_away(folder):
         ["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert done.stderr == "" and len(done.stdout.splitlines()) == 1
+
+
+# Programs in files.
+
+SQUARES = """
+func.func @main(%x: tensor<3xf32>) -> tensor<f32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.multiply %x, %x : tensor<3xf32>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.add across dimensions = [0]
+    : (tensor<3xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+"""
+
+
+def test_files_with_stablehlo(cli, complaint, folder):
+    (folder / "squares.mlir").write_text(SQUARES)
+    assert "a:f32[3]" in cli("lower", "squares.mlir")
+    located = cli("lower", "squares.mlir", "--locations")
+    assert "squares.mlir:4" in located
+    run = cli("run", "squares.mlir", "--arg", "f32[3]=[1,2,3]", "--grad")
+    assert "[2. 4. 6.]" in run
+    mapped = cli("lower", "squares.mlir", "--vmap", "--arg", "f32[2,3]")
+    assert "f32[2]" in mapped
+    assert "flops" in cli("report", "squares.mlir")
+    (folder / "squares.txt").write_text(cli("lower", "squares.mlir"))
+    assert "mul" in cli("lower", "squares.txt")
+    (folder / "wrong.mlir").write_text(SQUARES.replace("multiply", "frob"))
+    assert "line 4, column 8: [stablehlo.frob]" in complaint("lower", "wrong.mlir")

@@ -37,7 +37,18 @@ void call(OpText& op) {
   op.give(results);
 }
 
+// Those that stand for an op of CHLO become what that does.
 void composite(OpText& op) {
+  constexpr std::string_view kChlo = "\"chlo.";
+  std::optional<std::string_view> known = op.find("name");
+  if (known && known->starts_with(kChlo) && known->ends_with('"')) {
+    std::string_view name = known->substr(kChlo.size(), known->size() - kChlo.size() - 1);
+    if (Rule rule = find_rule(name)) {
+      if (std::optional<std::string_view> given = op.find("composite_attributes"))
+        for (const Named& attr : op.document.fields(*given)) op.attrs.push_back(attr);
+      return rule(op);
+    }
+  }
   std::string_view name = op.document.symbol(op.get({"decomposition"}));
   const GraphRef& graph = op.reader.function(name, op);
   std::string attributes;

@@ -146,8 +146,11 @@ void select_rule(OpText& op) {
   op.result(select(pred, on_true, on_false));
 }
 
+// clamp(x, x, x) is x; weft's emitter writes it to keep XLA from joining two operations.
 void clamp(OpText& op) {
   op.expect_operands(3);
+  if (op.raw(0).value == op.raw(1).value && op.raw(1).value == op.raw(2).value)
+    return op.result(op.raw(1));
   op.result(apply1("clamp", {op.raw(0), op.x(1), op.raw(2)}));
 }
 

@@ -1,5 +1,7 @@
 // Random bits, tokens, what says how values are split over devices, and calls of functions outside
 // of the program.
+#include <algorithm>
+
 #include "ops/def/limits.h"
 #include "read/linalg.h"
 #include "read/op_text.h"
@@ -70,6 +72,7 @@ void within_groups(OpText& op) {
 
 void first_device(OpText& op) { op.results.push_back(op.b.literal(zero(op.out_type()->dtype()))); }
 
+// Tokens, and ops without results that only say how values are split.
 void token(OpText& op) { op.results = Values(op.types.size(), Value{}); }
 
 // ---- Functions outside
@@ -83,9 +86,31 @@ NamedList config_of(const OpText& op) {
   return {};
 }
 
+// Written from the minor to the major axis; weft's are from the major to the minor one.
 std::vector<Dims> layouts(const OpText& op, std::string_view value) {
   std::vector<Dims> all;
-  for (std::string_view layout : op.document.list(value)) all.push_back(op.document.ints(layout));
+  for (std::string_view layout : op.document.list(value)) {
+    all.push_back(op.document.ints(layout));
+    std::reverse(all.back().begin(), all.back().end());
+  }
+  return all;
+}
+
+// Pairs of an operand and the result that takes its memory.
+std::vector<Dims> aliases(const OpText& op) {
+  std::vector<Dims> all;
+  std::optional<std::string_view> value = op.find("output_operand_aliases");
+  if (!value) return all;
+  for (std::string_view alias : op.document.list(*value)) {
+    Dims pair{0, 0};
+    for (const Named& field : op.document.fields(alias)) {
+      if (field.name == "operand_index") pair[0] = op.document.integer(field.value);
+      if (field.name != "output_tuple_indices") continue;
+      Dims indices = op.document.ints(field.value);
+      if (!indices.empty()) pair[1] = indices[0];
+    }
+    all.push_back(pair);
+  }
   return all;
 }
 
@@ -120,6 +145,7 @@ void foreign(OpText& op, const std::string& target) {
     attrs.push_back({"input_layouts", layouts(op, *value)});
   if (std::optional<std::string_view> value = op.find("result_layouts"))
     attrs.push_back({"output_layouts", layouts(op, *value)});
+  attrs.push_back({"input_output_aliases", aliases(op)});
   const OpDef& def = op_named<"ffi_call">();
   Values operands;
   for (Val x : op.all()) operands.push_back(x.value);
@@ -159,6 +185,7 @@ constexpr NamedRule kRules[] = {
     {"rng", rng},
     {"rng_bit_generator", rng_bit_generator},
     {"sharding_constraint", identity},
+    {"sharding_group", token},
     {"uniform_dequantize", unknown_kind},
     {"uniform_quantize", unknown_kind},
 };

@@ -18,6 +18,11 @@ struct Call {
       if (field.name == name) return static_cast<char>(op.document.integer(field.value));
     op.fail("expected the attribute ", name);
   }
+  bool flag(std::string_view name) const {
+    for (const Named& field : config)
+      if (field.name == name) return op.document.boolean(field.value);
+    op.fail("expected the attribute ", name);
+  }
   Val x(size_t i) const {
     if (i >= op.size()) op.fail("expected at least ", i + 1, " operands; got ", op.size());
     return op.x(i);
@@ -85,13 +90,23 @@ void syevd(const Call& c) {
                      {{"lower", c.letter("uplo") == 'L'}, {"sort_eigenvalues", true}}));
 }
 
-void gesdd(const Call& c) {
+void svd(const Call& c, std::string algorithm) {
   char mode = c.letter("mode");
-  Vals made =
-      weft::apply("svd", {c.x(0)}, {{"compute_uv", mode != 'N'}, {"full_matrices", mode == 'A'}});
+  Vals made = weft::apply("svd", {c.x(0)},
+                          {{"compute_uv", mode != 'N'},
+                           {"full_matrices", mode == 'A'},
+                           {"algorithm", std::move(algorithm)}});
   Vals results{c.x(0)};
   results.append(made);
   c.give(results);
+}
+
+void gesdd(const Call& c) { svd(c, "default"); }
+void gesvd(const Call& c) { svd(c, "QR"); }
+
+void ormqr(const Call& c) {
+  c.give({apply1("ormqr", {c.x(0), c.x(1), c.x(2)},
+                 {{"left", c.flag("left")}, {"transpose", c.flag("transpose")}})});
 }
 
 void trsm(const Call& c) {
@@ -147,10 +162,10 @@ struct Solver {
   void (*apply)(const Call&);
 };
 constexpr Solver kSolvers[] = {
-    {"gees", gees},   {"geev", geev},   {"gehrd", gehrd}, {"geqp3", geqp3},
-    {"geqrf", geqrf}, {"gesdd", gesdd}, {"getrf", getrf}, {"gtsv", gtsv},
-    {"heevd", syevd}, {"hetrd", sytrd}, {"orgqr", orgqr}, {"potrf", potrf},
-    {"syevd", syevd}, {"sytrd", sytrd}, {"trsm", trsm},   {"ungqr", orgqr},
+    {"gees", gees},   {"geev", geev},   {"gehrd", gehrd}, {"geqp3", geqp3}, {"geqrf", geqrf},
+    {"gesdd", gesdd}, {"gesvd", gesvd}, {"getrf", getrf}, {"gtsv", gtsv},   {"heevd", syevd},
+    {"hetrd", sytrd}, {"orgqr", orgqr}, {"ormqr", ormqr}, {"potrf", potrf}, {"syevd", syevd},
+    {"sytrd", sytrd}, {"trsm", trsm},   {"ungqr", orgqr}, {"unmqr", ormqr},
 };
 
 const Solver* solver(std::string_view target) {

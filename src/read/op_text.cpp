@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "weft/emit.h"
+#include "weft/read.h"
 #include "weft/registry.h"
 #include "weft/transforms.h"
 
@@ -110,8 +112,26 @@ Rule find_rule(std::string_view name) {
   return found == table.end() ? nullptr : found->second;
 }
 
+namespace {
+
+// Of complex numbers the larger one is written in terms of other ops: those that the emitter
+// writes.
+std::string_view combining_op_of_complex(const Graph& graph) {
+  for (std::string_view name : {"max", "min"}) {
+    GraphBuilder b;
+    Val x{&b, b.input(graph.input_types()[0])}, y{&b, b.input(graph.input_types()[1])};
+    if (x.type() != y.type() || !is_complex(x.dtype())) return {};
+    Value made = weft::apply1(name, {x, y}).value;
+    if (equal(graph, *read_stablehlo(emit_stablehlo(*b.finish({&made, 1})).text))) return name;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string_view combining_op(const Graph& graph) {
-  if (graph.ops().size() != 1 || graph.num_inputs() != 2 || graph.outputs().size() != 1) return {};
+  if (graph.num_inputs() != 2 || graph.outputs().size() != 1) return {};
+  if (graph.ops().size() != 1) return combining_op_of_complex(graph);
   const Op& op = graph.op(0);
   if (graph.outputs()[0] != graph.result(op) || op.num_operands != 2) return {};
   Value x = graph.operand(op, 0), y = graph.operand(op, 1);

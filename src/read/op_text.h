@@ -114,8 +114,8 @@ std::span<const NamedRule> product_rules();
 std::span<const NamedRule> control_rules();
 std::span<const NamedRule> host_rules();
 
-// The op of weft that a graph of scalars is, if it is one op on its two inputs, in order or
-// commutative: a sum, say. Empty if it is not.
+// The op of weft that a graph of scalars stands for, if it is one on its two inputs, in order or
+// commutative: a sum, say. Empty if it is none.
 std::string_view combining_op(const Graph& graph);
 
 // A graph of scalars on all elements of arrays of one shape.

@@ -12,6 +12,7 @@ from weft._jit import jit
 from weft._vmap import vmap
 from weft.cli.failures import CliError, did_you_mean
 from weft.cli.load import load, load_function
+from weft.cli.program import Program
 from weft.cli.values import Reader, literal
 from weft.config import config
 
@@ -30,8 +31,9 @@ arguments (SPEC):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "target", metavar="FILE.py:FUNCTION", help="the function, or package.module:FUNCTION"
-    )
+        "target", metavar="FILE.py:FUNCTION",
+        help="the function, or package.module:FUNCTION; or a file with StableHLO or a graph",
+    )  # fmt: skip
     parser.add_argument(
         "--arg", action="append", default=[], metavar="SPEC", help="the next positional argument"
     )
@@ -124,6 +126,8 @@ class Call:
             config.update("weft_enable_x64", True)
         function = load_function(options.target)
         self.args, self.kwargs = read_arguments(options, function, need_values)
+        if isinstance(function, Program) and not (self.args or self.kwargs or need_values):
+            self.args = function.arguments
         self.name = getattr(function, "__name__", "f")
         for transform in options.transforms or ():
             function = transform(function)

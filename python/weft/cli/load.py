@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.cli.failures import CliError, did_you_mean
+from weft.cli.program import is_program, load_program
 
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -28,6 +29,8 @@ def load(target: str) -> Any:
 
 
 def load_function(target: str) -> Any:
+    if is_program(target):
+        return load_program(target)
     found = load(target)
     if not callable(found):
         raise CliError(f"{target} is no function; it is of type {type(found).__name__}")

@@ -4,6 +4,7 @@ print(weft.compiler.optimize(f, x, passes=["simplify", "cse", "dce"]))
 print(weft.compiler.analyze(f, x))
 graph = weft.compiler.parse("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }")
 (y,) = graph(x)
+graph = weft.compiler.read(jax.jit(f).lower(x).as_text())
 
 Where a program is asked for it may be a Graph, what `make_jaxpr` returns, or a stage of a jitted
 function: `f.trace(x)`, `f.lower(x)` or that compiled.
@@ -16,6 +17,7 @@ from weft.compiler._programs import (
     graph_of as _graph_of,
     program_of as _program_of,
 )
+from weft.errors import ParseError
 
 __all__ = [
     "Analysis",
@@ -28,6 +30,7 @@ __all__ = [
     "optimize",
     "parse",
     "passes",
+    "read",
     "registry",
     "rewrites",
     "show",
@@ -56,6 +59,45 @@ def parse(text):
     if not isinstance(text, str):
         raise TypeError(f"parse expected a program as text; got {type(text).__name__}")
     return _core.parse(text)
+
+
+def read(program, *, function="", file=""):
+    """The graph of a module of StableHLO, as other programs write it.
+
+    It is one like any other: called, it runs, also under `jit`, `grad` and `vmap`.
+
+    Args:
+      program: the module's text, pretty or generic; or bytes: text, MLIR bytecode or a portable
+        artifact.
+      function: the name of the function that is the program. Default: `main`, or the only public
+        one.
+      file: a name for the text in messages about ops that have no location of their own.
+
+    Raises ParseError, with line, column and op, for what is malformed; NotImplementedRuleError for
+    what has no counterpart in a graph; TypeError for what is neither text nor bytes.
+    """
+    if isinstance(program, (bytes, bytearray, memoryview)):
+        program = _text_of_module(bytes(program))
+    if not isinstance(program, str):
+        raise TypeError(f"read expected a module as text or bytes; got {type(program).__name__}")
+    return _core.read_stablehlo(program, function=function, file=file)
+
+
+def _text_of_module(data):
+    from weft.runtime.mlir import BYTECODE, text_of_bytecode
+
+    if data.startswith(BYTECODE):
+        try:
+            return text_of_bytecode(data)
+        except ValueError as error:
+            raise ParseError(f"read expected MLIR bytecode: {error}") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ParseError(
+            "read expected the text of a module, MLIR bytecode or a portable artifact; "
+            "got other bytes"
+        ) from None
 
 
 def default_pipeline():

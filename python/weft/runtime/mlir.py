@@ -72,6 +72,22 @@ def portable_module(texts, keep_unused):
     return data, tuple(kept)
 
 
+# What MLIR's bytecode begins with, and so do portable artifacts of StableHLO.
+BYTECODE = b"ML\xefR"
+
+
+def text_of_bytecode(data):
+    """The text of a module of bytecode, portable or not. Raises ValueError if it is malformed."""
+    from jaxlib.mlir import ir
+
+    try:
+        return portable_text(data)
+    except (ValueError, RuntimeError, ir.MLIRError):
+        pass
+    module = parse_module(data)
+    return module.operation.get_asm(enable_debug_info=True)
+
+
 def portable_text(data):
     """The text of a module in its portable form."""
     from jaxlib.mlir.dialects import stablehlo
