@@ -17,7 +17,8 @@ enum Kind : uint8_t {
   kDigit = 4,
   kOfWord = 8,
   kOfName = 16,
-  kBracket = 32
+  kBracket = 32,
+  kPlain = 64  // nothing to who looks for the bracket that closes another
 };
 
 constexpr std::array<uint8_t, 256> kKinds = [] {
@@ -33,6 +34,10 @@ constexpr std::array<uint8_t, 256> kKinds = [] {
   add("$.", kOfWord | kOfName);
   add("-", kOfName);
   add("()[]{}<>", kBracket);
+  for (size_t c = 0; c < kinds.size(); ++c) {
+    constexpr std::string_view kSpecial = "()[]{}<>\"-/";
+    if (kSpecial.find(static_cast<char>(c)) == kSpecial.npos) kinds[c] |= kPlain;
+  }
   return kinds;
 }();
 
@@ -132,6 +137,8 @@ void Cursor::skip_token(size_t& open) {
   } else {
     if (is(c, kBracket)) (c == '(' || c == '[' || c == '{' || c == '<') ? ++open : --open;
     ++at_;
+    if (open > 0)
+      while (at_ < end_ && is(*at_, kPlain)) ++at_;
   }
 }
 

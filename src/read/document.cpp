@@ -44,7 +44,8 @@ void Document::find_aliases() {
 // {-# dialect_resources: { builtin: { name: "0x0400..." } } #-} at the end of the text.
 void Document::find_resources() {
   std::string_view text = source_.text();
-  size_t begin = text.rfind("{-#");
+  text = text.substr(0, text.find_last_not_of(" \n\t\r") + 1);
+  size_t begin = text.ends_with("#-}") ? text.rfind("{-#") : text.npos;
   if (begin == text.npos) return;
   Cursor in(source_, text.substr(begin + 3));
   while (!in.at_end() && in.peek() != '#') {

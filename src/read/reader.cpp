@@ -8,13 +8,14 @@ namespace weft::reader {
 
 // ---- Frames
 
-uint32_t Frame::index_of(std::string_view name) const {
-  return index_.find(hash_bytes(name), [&](uint32_t i) { return definitions_[i].name == name; });
+uint32_t Frame::index_of(std::string_view name, uint64_t hash) const {
+  return index_.find(hash, [&](uint32_t i) { return definitions_[i].name == name; });
 }
 
 std::optional<Entry> Frame::find(std::string_view name) {
   size_t sharp = name.find('#');
-  if (uint32_t i = index_of(name.substr(0, sharp)); i != IndexTable::kAbsent) {
+  if (uint32_t i = index_of(name.substr(0, sharp), hash_bytes(name.substr(0, sharp)));
+      i != IndexTable::kAbsent) {
     uint32_t number = 0;
     if (sharp != name.npos)
       for (char c : name.substr(sharp + 1))
@@ -23,7 +24,7 @@ std::optional<Entry> Frame::find(std::string_view name) {
     return values_[definitions_[i].first + number];
   }
   if (sharp != name.npos)
-    if (uint32_t i = index_of(name); i != IndexTable::kAbsent)
+    if (uint32_t i = index_of(name, hash_bytes(name)); i != IndexTable::kAbsent)
       return values_[definitions_[i].first];
   std::optional<Entry> outside = outer_ ? outer_->find(name) : std::nullopt;
   if (!outside) return std::nullopt;
@@ -40,8 +41,9 @@ std::optional<Entry> Frame::find(std::string_view name) {
 }
 
 bool Frame::define(std::string_view name, std::span<const Entry> values) {
-  if (index_of(name) != IndexTable::kAbsent) return false;
-  index_.insert(hash_bytes(name), static_cast<uint32_t>(definitions_.size()));
+  uint64_t hash = hash_bytes(name);
+  if (index_of(name, hash) != IndexTable::kAbsent) return false;
+  index_.insert(hash, static_cast<uint32_t>(definitions_.size()));
   definitions_.push_back(
       {name, static_cast<uint32_t>(values_.size()), static_cast<uint32_t>(values.size())});
   values_.insert(values_.end(), values.begin(), values.end());

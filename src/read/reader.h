@@ -33,7 +33,7 @@ class Frame {
     std::string_view name;
     uint32_t first, count;
   };
-  uint32_t index_of(std::string_view name) const;
+  uint32_t index_of(std::string_view name, uint64_t hash) const;
 
   Frame* outer_;
   IndexTable index_;
