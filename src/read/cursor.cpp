@@ -70,7 +70,7 @@ void Source::fail(const char* at, ErrorKind kind, std::string_view message) cons
                 cat("line ", line(at), ", column ", before.size() - line_begin + 1, ": ", message));
 }
 
-void Cursor::skip_space() {
+void Cursor::skip_spaces() {
   while (at_ < end_) {
     if (is(*at_, kSpace)) {
       ++at_;

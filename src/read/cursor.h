@@ -48,7 +48,10 @@ class Cursor {
   std::string_view since(const char* from) const { return {from, static_cast<size_t>(at_ - from)}; }
 
   // Skips white space and "// ..." comments.
-  void skip_space();
+  void skip_space() {
+    if (at_ < end_ && *at_ > ' ' && *at_ != '/') return;
+    skip_spaces();
+  }
   // The next character after white space; 0 at the end.
   char peek() {
     skip_space();
@@ -101,6 +104,7 @@ class Cursor {
   }
 
  private:
+  void skip_spaces();
   // Past one token of balanced text, of which `open` brackets are still open.
   void skip_token(size_t& open);
 
