@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import EVERYTHING, ROOT
 
@@ -103,6 +104,7 @@ def test_contents_of_the_wheel(wheel):
         "weft/jax_names.txt",
         "weft/_cpp/include/weft/weft.h",
         "weft/_cpp/lib/libweft.a",
+        "weft/_cpp/lib/libweft.so",
         "weft/_cpp/lib/cmake/weft/weft-config.cmake",
         "weft/_cpp/lib/cmake/weft/weft-config-version.cmake",
         f"{version}.data/scripts/weft-opt",
@@ -112,7 +114,9 @@ def test_contents_of_the_wheel(wheel):
         assert name in names
     (extension,) = (n for n in names if re.fullmatch(r"weft/_core\..*\.so", n))
     assert b".symtab" not in zipfile.ZipFile(wheel).read(extension)  # stripped
-    headers = {p.name for p in (ROOT / "src" / "include" / "weft").glob("*.h")}
+    headers = {
+        p.name for folder in ("src", "capi") for p in (ROOT / folder).glob("include/weft/*.h")
+    }
     assert {n.rpartition("/")[2] for n in names if n.startswith("weft/_cpp/include/")} == headers
     assert len([n for n in names if n.startswith("weft/_core") and not n.endswith(".pyi")]) == 1
     folders = {n.partition("/")[0] for n in names}
@@ -128,12 +132,12 @@ def test_contents_of_the_sdist(tmp_path):
         names = {name.partition("/")[2] for name in tar.getnames()}
     sources = {
         str(path.relative_to(ROOT))
-        for folder in ("src", "csrc", "python")
+        for folder in ("src", "csrc", "capi", "python")
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".h", ".cpp", ".py", ".txt")
     }
     assert sources <= names
-    others = {name for name in names if not name.startswith(("src/", "csrc/", "python/"))}
+    others = {name for name in names if not name.startswith(("src/", "csrc/", "capi/", "python/"))}
     assert others == {
         "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
         "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "cmake/requirements.cmake",
@@ -160,7 +164,8 @@ def test_installed_by_cmake_alone(site, tmp_path):
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja")
     # The same files would be built; where they go is what counts.
-    shutil.copy(site / "weft" / "_cpp" / "lib" / "libweft.a", build)
+    for library in (site / "weft" / "_cpp" / "lib").glob("libweft.*"):
+        shutil.copy(library, build)
     shutil.copy(site / "bin" / "weft-opt", build)
     run("cmake", "--install", build, "--prefix", prefix, "--component", "dev")
     assert (prefix / "include" / "weft" / "weft.h").is_file()
@@ -168,6 +173,73 @@ def test_installed_by_cmake_alone(site, tmp_path):
     run("cmake", "-S", EMBED, "-B", tmp_path / "embed", f"-DCMAKE_PREFIX_PATH={prefix}")
     found = (tmp_path / "embed" / "CMakeCache.txt").read_text()
     assert f"weft_DIR:PATH={prefix}" in found
+
+
+@pytest.fixture(scope="module")
+def c_program(site, tmp_path_factory):
+    """Builds a program of examples/c_api, and runs it."""
+    include, library = (
+        installed(site, option).strip() for option in ("--include-dir", "--lib-dir")
+    )
+    folder = tmp_path_factory.mktemp("c_api")
+    compilers = {
+        ".c": ("cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"),
+        ".cpp": ("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror"),
+        ".rs": ("rustc", "-Dwarnings", "-Clink-arg=-Wl,-rpath," + library),
+    }
+
+    def build_and_run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess:
+        source = ROOT / "examples" / "c_api" / name
+        compiler, *flags = compilers[source.suffix]
+        if shutil.which(compiler) is None:
+            pytest.skip(f"needs {compiler}")
+        program = folder / source.stem
+        paths = [] if compiler == "rustc" else [f"-I{include}", f"-Wl,-rpath,{library}"]
+        run(compiler, *flags, source, *paths, f"-L{library}", "-lweft", "-o", program)
+        return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+    return build_and_run
+
+
+def test_c_program_differentiates_and_emits(c_program):
+    done = c_program("grad.c")
+    assert done.returncode == 0 and not done.stderr
+    program, module, figures = re.fullmatch(
+        r"(\{ lambda .*\})\n(module .*)\n(\d+ operations, .*)\n", done.stdout, re.DOTALL
+    ).groups()
+    w = np.linspace(-1, 1, 128, dtype=np.float32)
+    x = w + 1
+    loss, gradient = weft.compiler.parse(program)(w, x)
+    np.testing.assert_allclose(loss, np.tanh(w * x).sum(), rtol=1e-5)
+    np.testing.assert_allclose(gradient, x * (1 - np.tanh(w * x) ** 2), rtol=1e-4, atol=1e-6)
+    weft.compiler.verify_stablehlo(module)
+    assert re.fullmatch(r"\d+ operations, \d+ flops, at most \d+ bytes", figures)
+
+
+def test_cpp_program_reports_and_says_where(c_program, tmp_path):
+    program = tmp_path / "program.ir"
+    program.write_text("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }")
+    assert "sin" in c_program("report.cpp", program).stdout
+    program.write_text("{ lambda ; a:f32[3]. let\n b:f32[3] = sinn a in (b,) }")
+    failed = c_program("report.cpp", program)
+    assert failed.returncode == 1 and failed.stderr.startswith(f"{program}:2:13: ")
+
+
+def test_rust_program_maps(c_program):
+    (mapped,) = weft.compiler.parse(c_program("vmap.rs").stdout)(
+        np.ones((8, 3), "f"), np.float32(2)
+    )
+    assert (mapped == 2).all() and mapped.shape == (8, 3)
+
+
+def test_the_c_library_shows_its_functions_alone(site):
+    library = site / "weft" / "_cpp" / "lib" / "libweft.so"
+    shown = set(re.findall(r" T (\S+)", run("nm", "-D", "--defined-only", library)))
+    header = (ROOT / "capi" / "include" / "weft" / "c_api.h").read_text()
+    assert shown == set(re.findall(r"^WEFT_C_API [^;(]*?(\w+)\(", header, re.MULTILINE))
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", library)))
+    assert {name.partition(".")[0] for name in needed} <= {"libstdc++", "libm", "libgcc_s", "libc"}
+    assert library.stat().st_size < 8e6
 
 
 def test_weft_opt_is_installed(site, tmp_path):

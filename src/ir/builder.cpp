@@ -259,9 +259,11 @@ GraphRef GraphBuilder::finish_ordered(std::span<const Value> outputs, std::span<
     };
     renumber(g.operands_);
     renumber(g.outputs_);
-    for (Op& op : g.ops_) {
-      if (op.num_results) op.results_begin = renumbered[op.results_begin];
-    }
+  }
+  uint32_t begin = num_inputs;  // of ops without results, too
+  for (Op& op : g.ops_) {
+    op.results_begin = begin;
+    begin += op.num_results;
   }
   g.producers_.erase(g.producers_.begin(), g.producers_.begin() + num_inputs);
   g.num_inputs_ = num_inputs;

@@ -130,6 +130,13 @@ class Parser {
     return graph;
   }
 
+  AttrsRef attrs(const OpInfo& op) {
+    std::vector<NamedAttr> attrs;
+    while (!in_.at_end()) attrs.push_back(parse_attr(op));
+    if (op.attrs.size() == 0) return nullptr;
+    return AttrRecord::make(op.name, op.attrs, attrs);
+  }
+
  private:
   struct Definition {
     size_t position;  // of its graph
@@ -409,6 +416,10 @@ class Parser {
 
 GraphRef parse(std::string_view text, const OpLookup& lookup) {
   return Parser(text, lookup).program();
+}
+
+AttrsRef parse_attrs(std::string_view text, const OpInfo& op, const OpLookup& lookup) {
+  return Parser(text, lookup).attrs(op);
 }
 
 }  // namespace weft

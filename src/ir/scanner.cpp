@@ -169,7 +169,9 @@ void Scanner::fail_at(size_t position, std::string_view message) const {
       line_begin = i + 1;
     }
   }
-  fail(ErrorKind::kParse, "line ", line, ", column ", position - line_begin + 1, ": ", message);
+  TextPlace place{line, position - line_begin + 1};
+  throw Error(ErrorKind::kParse,
+              cat("line ", place.line, ", column ", place.column, ": ", message), place);
 }
 
 }  // namespace weft

@@ -60,6 +60,14 @@ TEST(inputs_made_late_are_renumbered) {
   CHECK(g->producer(g->input(0)) == nullptr);
 }
 
+TEST(inputs_made_late_come_before_ops_without_results) {
+  GraphBuilder b;
+  Value x = b.input(f32());
+  b.add(registry().get("optimization_barrier"), Values{}, nullptr);
+  Value y = b.input(f32());
+  verify(*b.finish(Values{x, y}));
+}
+
 TEST(consts_come_first_in_the_order_given) {
   GraphBuilder b;
   Value x = b.input(f32({1})), y = b.input(f32({2})), z = b.input(f32({3}));

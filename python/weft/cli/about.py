@@ -8,7 +8,8 @@ PACKAGE = Path(__file__).parent.parent
 # Where the wheel puts the headers, the library and the CMake package (pyproject.toml).
 PATHS = {
     "--cmake-dir": ("_cpp/lib/cmake/weft", "for CMake: -Dweft_DIR=$(python -m weft --cmake-dir)"),
-    "--include-dir": ("_cpp/include", "the directory that holds weft/weft.h"),
+    "--include-dir": ("_cpp/include", "the directory that holds weft/weft.h and weft/c_api.h"),
+    "--lib-dir": ("_cpp/lib", "the directory that holds libweft.so, the C API, and libweft.a"),
 }
 
 

@@ -2,6 +2,7 @@
 // Errors of libweft. Kinds map one to one to the classes of python/weft/errors.py.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -23,13 +24,21 @@ enum class ErrorKind {
   kInternal,        // a broken invariant of weft itself
 };
 
+// Where in a text something is wrong, from 1 on; 0 where no text is at fault.
+struct TextPlace {
+  size_t line = 0, column = 0;
+};
+
 class WEFT_API Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, TextPlace place = {})
+      : std::runtime_error(message), kind_(kind), place_(place) {}
   ErrorKind kind() const { return kind_; }
+  TextPlace place() const { return place_; }
 
  private:
   ErrorKind kind_;
+  TextPlace place_;
 };
 
 // fail(kind, "[op] expected ", ..., "; got ", ...): throws Error with the parts joined.

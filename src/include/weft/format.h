@@ -32,5 +32,8 @@ using OpLookup = std::function<const OpInfo*(std::string_view name)>;
 // text and checked against inference; "# ..." is a comment. Throws kParse with line, column and
 // what was expected.
 WEFT_API GraphRef parse(std::string_view text, const OpLookup& lookup);
+// Reads what stands between the brackets of an op, such as "axes=(0,)"; what is left out has its
+// default. Throws kParse for text that is malformed, kType for an attribute that is missing.
+WEFT_API AttrsRef parse_attrs(std::string_view text, const OpInfo& op, const OpLookup& lookup);
 
 }  // namespace weft

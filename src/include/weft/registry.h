@@ -35,7 +35,8 @@ class WEFT_API OpRegistry {
 // The process-wide registry with all built-in families. Thread-safe.
 WEFT_API OpRegistry& registry();
 
-// parse() with the registry's ops.
+// parse() and parse_attrs() with the registry's ops.
 WEFT_API GraphRef parse(std::string_view text);
+WEFT_API AttrsRef parse_attrs(std::string_view text, const OpInfo& op);
 
 }  // namespace weft

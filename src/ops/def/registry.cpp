@@ -101,8 +101,16 @@ OpRegistry& registry() {
 
 const OpDef& registered_op(std::string_view name) { return registry().get(name); }
 
-GraphRef parse(std::string_view text) {
-  return parse(text, [](std::string_view name) -> const OpInfo* { return registry().find(name); });
+namespace {
+
+const OpInfo* find_op(std::string_view name) { return registry().find(name); }
+
+}  // namespace
+
+GraphRef parse(std::string_view text) { return parse(text, find_op); }
+
+AttrsRef parse_attrs(std::string_view text, const OpInfo& op) {
+  return parse_attrs(text, op, find_op);
 }
 
 }  // namespace weft
