@@ -132,7 +132,8 @@ class Parser {
 
   AttrsRef attrs(const OpInfo& op) {
     std::vector<NamedAttr> attrs;
-    while (!in_.at_end()) attrs.push_back(parse_attr(op));
+    while (!in_.at_end())
+      if (std::optional<NamedAttr> attr = parse_attr(op)) attrs.push_back(std::move(*attr));
     if (op.attrs.size() == 0) return nullptr;
     return AttrRecord::make(op.name, op.attrs, attrs);
   }

@@ -170,8 +170,8 @@ void Scanner::fail_at(size_t position, std::string_view message) const {
     }
   }
   TextPlace place{line, position - line_begin + 1};
-  throw Error(ErrorKind::kParse,
-              cat("line ", place.line, ", column ", place.column, ": ", message), place);
+  throw Error(ErrorKind::kParse, cat("line ", place.line, ", column ", place.column, ": ", message),
+              place);
 }
 
 }  // namespace weft

@@ -174,7 +174,7 @@ void barrier(OpText& op) {
   op.give(xs.empty() ? Vals() : optimization_barrier(xs));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kControlRules[] = {
     {"call", call},
     {"case", case_rule},
     {"composite", composite},
@@ -185,6 +185,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> control_rules() { return kRules; }
+std::span<const NamedRule> control_rules() { return kControlRules; }
 
 }  // namespace weft::reader

@@ -199,7 +199,7 @@ void is_infinity(OpText& op) {
   op.result(eq(x, scalar_like(x, negative ? -infinity : infinity)));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kElementwiseRules[] = {
     {"abs", unary<"abs">},
     {"acos", unary<"acos">},
     {"acosh", unary<"acosh">},
@@ -294,6 +294,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> elementwise_rules() { return kRules; }
+std::span<const NamedRule> elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace weft::reader

@@ -173,7 +173,7 @@ void unknown_kind(OpText& op) {
   op.refuse("expected an op on arrays of numbers; weft has nothing that this op could become");
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kHostRules[] = {
     {"after_all", token},
     {"all_reduce", within_groups},
     {"collective_broadcast", within_groups},
@@ -192,6 +192,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> host_rules() { return kRules; }
+std::span<const NamedRule> host_rules() { return kHostRules; }
 
 }  // namespace weft::reader

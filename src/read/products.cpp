@@ -281,7 +281,7 @@ void batch_norm_grad(OpText& op) {
   op.result(reduce_sum(ct, norm.others()));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kProductsRules[] = {
     {"batch_norm_grad", batch_norm_grad},
     {"batch_norm_inference", batch_norm_inference},
     {"batch_norm_training", batch_norm_training},
@@ -295,6 +295,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> product_rules() { return kRules; }
+std::span<const NamedRule> product_rules() { return kProductsRules; }
 
 }  // namespace weft::reader

@@ -161,7 +161,7 @@ void map_rule(OpText& op) {
   op.result(mapped(graph, op.all())[0]);
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kReduceRules[] = {
     {"map", map_rule},
     {"reduce", reduce_rule},
     {"reduce_window", reduce_window_rule},
@@ -170,6 +170,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> reduce_rules() { return kRules; }
+std::span<const NamedRule> reduce_rules() { return kReduceRules; }
 
 }  // namespace weft::reader

@@ -431,7 +431,7 @@ void dimension_size(OpText& op) {
       make_literal(op.out_type()->dtype(), op.in_type(0)->dim(static_cast<int>(axis)))));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kShapeRules[] = {
     {"broadcast", broadcast_rule},
     {"broadcast_in_dim", broadcast_in_dim_rule},
     {"concatenate", concatenate_rule},
@@ -457,6 +457,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> shape_rules() { return kRules; }
+std::span<const NamedRule> shape_rules() { return kShapeRules; }
 
 }  // namespace weft::reader

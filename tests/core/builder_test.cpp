@@ -1,6 +1,7 @@
 // GraphBuilder: numbering, literals, hash-consing, inlining, errors.
 #include "check.h"
 #include "test_ops.h"
+#include "weft/registry.h"
 
 using namespace weft;
 using namespace weft::test;

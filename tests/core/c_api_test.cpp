@@ -14,6 +14,9 @@
 #include "check.h"
 #include "weft/c_api.h"
 
+// Of its own, for names that others of weft have.
+namespace c_api_test {
+
 namespace {
 
 template <typename T, void (*kFree)(T*)>
@@ -47,7 +50,7 @@ std::string string_of(weft_string* s) {
   return string_of(weft_string_text(s));
 }
 
-std::vector<std::string> programs() {
+std::vector<std::string> test_programs() {
   std::ifstream in(WEFT_TEST_PROGRAMS);
   std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) all.push_back(line);
@@ -139,7 +142,7 @@ Graph derived(Random& random, const weft_graph* graph) {
 struct Vocabulary {
   std::vector<std::string> programs, ops, attributes, types;
 
-  Vocabulary() : programs(::programs()) {
+  Vocabulary() : programs(test_programs()) {
     weft_string* text = nullptr;
     if (!succeeded(weft_list_ops(&text))) give_up("no list of ops");
     std::string list = string_of(text);
@@ -276,12 +279,13 @@ TEST(c_api_errors_say_what_and_where) {
 }
 
 TEST(c_api_survives_random_calls) {
-  const char* given = std::getenv("WEFT_API_CALLS");
-  const char* seed = std::getenv("WEFT_SEED");
-  uint64_t count = given ? std::strtoull(given, nullptr, 10) : 3000;
+  int64_t count = weft::test::number_from_environment("WEFT_API_CALLS", 3000);
+  int64_t seed = weft::test::number_from_environment("WEFT_SEED", 0);
   Vocabulary words;
-  for (uint64_t i = 0; i < count; ++i) {
-    Random random((seed ? std::strtoull(seed, nullptr, 10) : 0) * 1'000'003 + i);
+  for (int64_t i = 0; i < count; ++i) {
+    Random random(static_cast<uint64_t>(seed * 1'000'003 + i));
     fuzz_calls(random, words);
   }
 }
+
+}  // namespace c_api_test

@@ -2,12 +2,20 @@
 // registers itself; a failed check is printed and counted, and the test goes on.
 #pragma once
 
+#include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "weft/error.h"
 
 namespace weft::test {
+
+// How many random inputs a test makes, and which.
+inline int64_t number_from_environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
 
 struct Registration {
   Registration(const char* file, const char* name, void (*run)());

@@ -25,11 +25,6 @@ using namespace weft;
 
 namespace {
 
-int64_t number_from_environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::atoll(text) : otherwise;
-}
-
 std::string current;  // what is being tried, to be shown if it is the end of the process
 std::string step;
 
@@ -254,8 +249,8 @@ TEST(mutants_never_crash) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_set_death_callback(show_current);
 #endif
-  int64_t count = number_from_environment("WEFT_MUTATIONS", 20'000);
-  Mutator mutator(static_cast<uint32_t>(number_from_environment("WEFT_SEED", 1)));
+  int64_t count = weft::test::number_from_environment("WEFT_MUTATIONS", 20'000);
+  Mutator mutator(static_cast<uint32_t>(weft::test::number_from_environment("WEFT_SEED", 1)));
   int64_t parsed = 0;
   for (int64_t i = 0; i < count; ++i) {
     current = mutator.mutant();

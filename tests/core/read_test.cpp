@@ -59,11 +59,6 @@ const std::vector<std::string>& emitted() {
   return all;
 }
 
-int64_t number_from_environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::atoll(text) : otherwise;
-}
-
 // Deletes, doubles, swaps or replaces tokens, or changes numbers.
 std::string mutated(const std::string& text, std::mt19937& random) {
   static const std::vector<std::string> kPieces = {"(",
@@ -275,8 +270,8 @@ TEST(what_is_emitted_reads_back) {
 }
 
 TEST(mutants_end_in_a_graph_or_an_error) {
-  int64_t count = number_from_environment("WEFT_MUTATIONS", 3000);
-  std::mt19937 random(static_cast<uint32_t>(number_from_environment("WEFT_SEED", 0)));
+  int64_t count = weft::test::number_from_environment("WEFT_MUTATIONS", 3000);
+  std::mt19937 random(static_cast<uint32_t>(weft::test::number_from_environment("WEFT_SEED", 0)));
   int64_t read = 0;
   for (int64_t i = 0; i < count; ++i) {
     std::string text = mutated(emitted()[random() % emitted().size()], random);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* libweft for C, and for all languages that call C: programs (graphs of operations over arrays) are
  * read or built, differentiated, vectorised, optimised and written as StableHLO text.
  *
