@@ -39,7 +39,7 @@ class _Renamed(types.ModuleType):
         self.__path__ = []
         self._behind = behind
         self._path = name.partition(".")[2]
-        if hasattr(own, "__all__"):
+        if own is not None and hasattr(own, "__all__"):
             self.__all__ = own.__all__
         vars(self).update(VALUES.get(self._path, {}))
 

@@ -32,7 +32,7 @@ def column_colours(rows, columns, shape):
         own = of_column[begins[column] : begins[column + 1]]
         if not len(own):
             break
-        used = taken[own].any(0)
+        used = np.any(taken[own], axis=0)
         colour = int(np.argmin(used))
         if used[colour]:
             colour = taken.shape[1]

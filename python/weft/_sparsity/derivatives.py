@@ -5,6 +5,8 @@ When a function is traced, the pattern of its derivative is found (`pattern.py`)
 products, as a batch, and takes the elements from them.
 """
 
+from typing import Any
+
 import numpy as np
 
 from weft import lax, numpy as wnp
@@ -214,7 +216,7 @@ def _given_pattern(pattern, shape, name):
     else:
         pattern = np.asarray(pattern)
         found = pattern.shape
-        rows, columns = np.nonzero(pattern) if pattern.ndim == 2 else (None, None)
+        rows, columns = np.nonzero(pattern) if pattern.ndim == 2 else (np.empty(0), np.empty(0))
     if tuple(found) != shape:
         raise ShapeError(f"[{name}] expected a pattern of shape {shape}; got {tuple(found)}")
     return _in_order(rows.astype(int), columns.astype(int), shape)
@@ -269,10 +271,12 @@ def _jacobian_entries(flat, pattern, mode):
     chosen = min(colours, key=lambda way: int(colours[way].max(initial=0)))
     own = colours[chosen]
     if chosen == "forward":
-        _, push, aux = linearize(flat, *primals, has_aux=True)
+        along: Any = linearize(flat, *primals, has_aux=True)
+        _, push, aux = along
         products = _products(own, lambda seed: _joined(push(*_shaped(seed, primals))))
         return _picked(products, own[columns], rows), rows, columns, results, aux
-    _, pull, aux = vjp(flat, *primals, has_aux=True)
+    linear: Any = vjp(flat, *primals, has_aux=True)
+    _, pull, aux = linear
     products = _products(own, lambda seed: _joined(pull(_shaped(seed, results))))
     return _picked(products, own[rows], columns), rows, columns, results, aux
 
@@ -300,7 +304,8 @@ def _hessian_entries(flat, pattern):
         return results[0], aux
 
     gradient = grad(scalar, argnums=tuple(range(len(primals))), has_aux=True)
-    _, push, aux = linearize(gradient, *primals, has_aux=True)
+    linear: Any = linearize(gradient, *primals, has_aux=True)
+    _, push, aux = linear
     shape = (flat.size, flat.size)
     if pattern is None:
         traced = make_jaxpr(

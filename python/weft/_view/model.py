@@ -289,7 +289,7 @@ def _input_names(stage, graph):
         return [None] * count
     core = stage._program.core
     fun, leaves = getattr(stage._program.function, "__wrapped__", None), len(core.in_avals)
-    names = [None] * (count - leaves)
+    names: list[str | None] = [None] * (count - leaves)
     for i in range(leaves):
         text = describe_argument(fun, core.in_tree, (), i) if fun else ""
         names.append(text.removeprefix("argument ").rpartition(" of ")[0] or None)

@@ -61,7 +61,7 @@ def parse(text):
     return _core.parse(text)
 
 
-def read(program, *, function="", file=""):
+def read(program, *, function: str = "", file: str = ""):
     """The graph of a module of StableHLO, as other programs write it.
 
     It is one like any other: called, it runs, also under `jit`, `grad` and `vmap`.

@@ -58,5 +58,5 @@ def _all(message, number):
     return [value for n, value in _fields(message) if n == number]
 
 
-def _first(message, number, default=b""):
+def _first(message, number, default: bytes | int = b""):
     return next((value for n, value in _fields(message) if n == number), default)

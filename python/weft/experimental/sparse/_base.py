@@ -2,6 +2,7 @@
 
 import abc
 import math
+from typing import Any
 
 from weft import _core
 from weft.errors import NotImplementedRuleError, ShapeError
@@ -31,7 +32,12 @@ class JAXSparse(abc.ABC):
     # NumPy's arrays leave binary operators to this class.
     __array_ufunc__ = None
     __array_priority__ = 100
-    __hash__ = None
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    # What each kind of sparse array has.
+    shape: Any
+    data: Any
+    _bufs: Any
 
     @property
     def ndim(self):
@@ -121,7 +127,8 @@ class JAXSparse(abc.ABC):
     def _compare(self, other):
         self._lacks("comparison")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __eq__ = __ne__ = _compare  # pyright: ignore[reportAssignmentType]
 
     def sum(self, axis=None, dtype=None, keepdims=False):
         """The sum of the elements, over all axes or some."""

@@ -110,7 +110,7 @@ def capped(mat):
     return bcoo_sum_duplicates(mat, limit) if mat.nse > limit else mat
 
 
-def bcoo_update_layout(mat, *, n_batch=None, n_dense=None, on_inefficient="error"):
+def bcoo_update_layout(mat, *, n_batch=None, n_dense=None, on_inefficient: str | None = "error"):
     """The array with other numbers of batch and dense axes.
 
     Args:

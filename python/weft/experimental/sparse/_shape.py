@@ -2,6 +2,7 @@
 
 import math
 import operator
+from typing import Any
 
 from weft import lax, numpy as wnp
 from weft._arguments import normalize_axes, normalize_axis
@@ -237,13 +238,14 @@ def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
         raise ShapeError(f"[bcoo_reshape] expected sizes for {mat.shape}; got {new_sizes}")
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
-    counts = _joined(batch_shape(mat), new_sizes), _joined(dense_shape(mat)[::-1], new_sizes[::-1])
-    if None in counts or sum(counts) > len(new_sizes):
+    n_batch = _joined(batch_shape(mat), new_sizes)
+    n_dense = _joined(dense_shape(mat)[::-1], new_sizes[::-1])
+    if n_batch is None or n_dense is None or n_batch + n_dense > len(new_sizes):
         raise ShapeError(
             "[bcoo_reshape] expected sizes that keep batch, sparse and dense axes apart "
             f"(n_batch={mat.n_batch}, n_dense={mat.n_dense}); got {mat.shape} and {new_sizes}"
         )
-    return _reshaped(mat, shape=new_sizes, counts=counts)
+    return _reshaped(mat, shape=new_sizes, counts=(n_batch, n_dense))
 
 
 def _joined(sizes, new_sizes):
@@ -265,7 +267,7 @@ def _reshaped(mat, *, shape, counts):
     data = mat.data.reshape(*batch, mat.nse, *shape[len(shape) - n_dense :])
     indices = mat.indices.reshape(*batch, mat.nse, mat.n_sparse)
     inside = _entries.are_inside(indices, sparse_shape(mat))
-    columns = [None] * len(sizes)
+    columns: list[Any] = [None] * len(sizes)
     for old, new in _groups(sparse_shape(mat), sizes):
         number = wnp.zeros(indices.shape[:-1], indices.dtype)
         _entries.check_countable([sparse_shape(mat)[i] for i in old], indices)
@@ -418,7 +420,7 @@ def _broadcast(mat, *, shape, dims):
         mat.indices, (*shape[:n_batch], mat.nse, mat.n_sparse), (*at, n_batch + 1)
     )
     inside = _entries.are_inside(indices, sparse_shape(mat))
-    columns = [None] * len(sizes)
+    columns: list[Any] = [None] * len(sizes)
     for i, to in enumerate(sparse):
         if mat.shape[mat.n_batch + i] == shape[to]:
             columns[to - n_batch] = indices[..., i]

@@ -1,5 +1,7 @@
 """Derivatives with respect to sparse arrays: of the values that they store."""
 
+from typing import Any
+
 from weft import _autodiff, _jacobian, numpy as wnp
 from weft._autodiff import positions
 from weft._recording import check_callable, function_name
@@ -105,7 +107,7 @@ def _jacobian_by(transform, fun, argnums, has_aux, kwargs):
     @named_after(fun)
     def jacobian_fun(*args, **kw):
         parts = _Values(args, argnums, name)
-        out_tree = None
+        out_tree: Any = None  # of the results, once the function has run
 
         def of_values(values):
             nonlocal out_tree

@@ -1,6 +1,7 @@
 """BCOO: sparse arrays as a list of elements with their indices, in batches, of dense blocks."""
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -320,7 +321,7 @@ def bcoo_todense(mat):
     return _entries.over_batch(one, mat.n_batch)(mat.data, mat.indices)
 
 
-def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32):
+def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype: Any = np.int32):
     """The elements of an array that are not zero, as BCOO.
 
     Args:

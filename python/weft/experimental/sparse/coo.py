@@ -1,5 +1,7 @@
 """COO: sparse matrices as a list of elements with their rows and columns."""
 
+import abc
+
 import numpy as np
 
 from weft import _core, numpy as wnp
@@ -24,7 +26,13 @@ def check_matrix(shape, name):
 class Matrix(JAXSparse):
     """A sparse matrix that is multiplied with dense arrays only, and is BCOO there."""
 
+    _leaves: tuple[str, ...]
+
     nse = property(lambda self: _core.typeof(self.data)[0][0])
+
+    @abc.abstractmethod
+    def _as_bcoo(self) -> BCOO:
+        """The same matrix."""
 
     @classmethod
     def tree_unflatten(cls, facts, children):

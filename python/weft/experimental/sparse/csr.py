@@ -61,7 +61,7 @@ class CSC(_Compressed):
         return csr_fromdense(_core.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
 
     def _as_bcoo(self):
-        return self.T._as_bcoo().T
+        return self.transpose()._as_bcoo().transpose()
 
     def transpose(self, axes=None):
         """The transpose, a CSR matrix of the same arrays."""

@@ -58,7 +58,7 @@ def random_bcoo(
         )
     batch, sizes = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
     places = math.prod(sizes)
-    count = math.ceil(nse * places) if 0 < nse < 1 else operator.index(nse)
+    count = math.ceil(nse * places) if 0 < nse < 1 else operator.index(nse)  # pyright: ignore[reportArgumentType]
     if count < 0 or (unique_indices and count > places):
         raise AttributeValueError(
             f"[random_bcoo] expected at most {places} entries, that is how many places there are; "

@@ -4,6 +4,8 @@ The function is traced as if its sparse arguments were arrays; its program is th
 after the other, with the rules below for those that have a sparse operand.
 """
 
+from typing import Any
+
 from weft import lax, numpy as wnp
 from weft._recording import check_callable
 from weft._stages.program import make_jaxpr
@@ -43,7 +45,7 @@ def sparsify(f, use_tracer=False):
     def sparse_function(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs), is_leaf=is_sparse)
         traced = [i for i, x in enumerate(leaves) if is_sparse(x) or hasattr(x, "dtype")]
-        out_tree = None
+        out_tree: Any = None  # of the results, once the function has run
 
         def flat(*values):
             nonlocal out_tree
@@ -55,7 +57,7 @@ def sparsify(f, use_tracer=False):
             return results
 
         values = [leaves[i] for i in traced]
-        closed = make_jaxpr(flat)(*map(_stand_in, values))
+        closed: Any = make_jaxpr(flat)(*map(_stand_in, values))
         return out_tree.unflatten(_run(closed.jaxpr, closed.consts, values))
 
     return sparse_function
