@@ -57,6 +57,7 @@ REASONS = {
     "experimental.control_deps": _HINTS,
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,
+    "experimental.sparse": _INSIDE,  # its primitives
     **dict.fromkeys(
         (
             "experimental.multihost_utils.global_array_to_host_local_array_impl",

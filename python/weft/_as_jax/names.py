@@ -222,7 +222,6 @@ _NAMES = {
     "core": _INSIDE_OF_CORE,
     "experimental": "cur_qdd EArray primal_tangent_dtype",
     "experimental.hijax": "AvalMutableQDD AvalQDD HiPrimitive MutableHiType Zero",
-    "experimental.sparse": "BCOO BCSR JAXSparse sparsify",
     "experimental.pallas": """BlockSpec GridSpec cdiv ds dslice load num_programs
         pallas_call program_id store swap when""",
     "experimental.pallas.triton": "CompilerParams TritonCompilerParams atomic_add load store",

@@ -29,5 +29,8 @@ def get_default_device():
 
 
 def backend_xla_version(platform=None):
-    """The version of XLA that a client says to run, as an int; None if it says nothing."""
+    """The version of XLA that the client of `platform` says to run: an int, or None.
+
+    Without `platform` it is the client of the default one.
+    """
     return getattr(get_backend(platform), "xla_version", None)
