@@ -261,6 +261,9 @@ int64_t weft_type_num_bytes(weft_type type) { return type ? type_of(type)->num_b
 weft_error* weft_graph_parse(weft_text text, weft_graph** graph) {
   return guarded([&] { give(graph, weft::parse(view(text))); });
 }
+weft_error* weft_graph_read_stablehlo(weft_text text, weft_graph** graph) {
+  return guarded([&] { give(graph, weft::read_stablehlo(view(text))); });
+}
 weft_error* weft_graph_print(const weft_graph* graph, weft_string** text) {
   return guarded([&] { give(text, weft::print(*graph_of(graph))); });
 }

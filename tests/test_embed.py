@@ -222,7 +222,7 @@ def test_cpp_program_reports_and_says_where(c_program, tmp_path):
     assert "sin" in c_program("report.cpp", program).stdout
     program.write_text("{ lambda ; a:f32[3]. let\n b:f32[3] = sinn a in (b,) }")
     failed = c_program("report.cpp", program)
-    assert failed.returncode == 1 and failed.stderr.startswith(f"{program}:2:13: ")
+    assert failed.returncode == 1 and failed.stderr.startswith(f"{program}: line 2, column 13: ")
 
 
 def test_rust_program_maps(c_program):
@@ -238,7 +238,8 @@ def test_the_c_library_shows_its_functions_alone(site):
     header = (ROOT / "capi" / "include" / "weft" / "c_api.h").read_text()
     assert shown == set(re.findall(r"^WEFT_C_API [^;(]*?(\w+)\(", header, re.MULTILINE))
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", library)))
-    assert {name.partition(".")[0] for name in needed} <= {"libstdc++", "libm", "libgcc_s", "libc"}
+    allowed = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "ld-linux")
+    assert all(name.startswith(allowed) for name in needed)
     assert library.stat().st_size < 8e6
 
 

@@ -46,7 +46,7 @@ int main(void) {
   check(weft_emit_stablehlo(optimized, NULL, &text));
   print_and_free(text);
 
-  weft_analysis analysis = {sizeof analysis};
+  weft_analysis analysis = {.struct_size = sizeof analysis};
   check(weft_analyze(optimized, &analysis));
   printf("%.0f operations, %.0f flops, at most %.0f bytes\n", analysis.ops, analysis.flops,
          analysis.peak_bytes);

@@ -21,8 +21,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<weft_graph, decltype(&weft_graph_free)> read(graph, weft_graph_free);
   std::unique_ptr<weft_string, decltype(&weft_string_free)> report(text, weft_string_free);
   if (failed) {
-    std::cerr << (argc > 1 ? argv[1] : "") << ':' << weft_error_line(error) << ':'
-              << weft_error_column(error) << ": " << weft_error_message(error) << '\n';
+    std::cerr << (argc > 1 ? argv[1] : "") << ": " << weft_error_message(error) << '\n';
     return 1;
   }
   weft_text t = weft_string_text(text);

@@ -66,8 +66,8 @@ void Source::fail(const char* at, ErrorKind kind, std::string_view message) cons
   if (!holds(at)) at = text_.data();
   std::string_view before = text_.substr(0, static_cast<size_t>(at - text_.data()));
   size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none
-  throw Located(kind,
-                cat("line ", line(at), ", column ", before.size() - line_begin + 1, ": ", message));
+  TextPlace place{static_cast<size_t>(line(at)), before.size() - line_begin + 1};
+  throw Located(kind, cat("line ", place.line, ", column ", place.column, ": ", message), place);
 }
 
 void Cursor::skip_spaces() {

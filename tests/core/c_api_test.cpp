@@ -255,7 +255,11 @@ TEST(c_api_builds_differentiates_and_emits) {
   Graph mapped(made_graph);
   CHECK(weft_type_dims(weft_graph_output_type(mapped.get(), 0))[0] == 5);
   CHECK(succeeded(weft_emit_stablehlo(gradient.get(), nullptr, &text)));
-  CHECK(string_of(text).find("func.func public @main") != std::string::npos);
+  std::string module = string_of(text);
+  CHECK(module.find("func.func public @main") != std::string::npos);
+  CHECK(succeeded(weft_graph_read_stablehlo(text_of(module), &made_graph)));
+  Graph read(made_graph);
+  CHECK(weft_graph_output_type(read.get(), 0) == vector);
   weft_analysis analysis{};
   analysis.struct_size = offsetof(weft_analysis, transcendentals);  // of an older header
   CHECK(succeeded(weft_analyze(built, &analysis)));
@@ -268,6 +272,8 @@ TEST(c_api_errors_say_what_and_where) {
       weft_graph_parse(text_of("{ lambda ; a:f32[3]. let\n  b:f32[3] = sinn a in (b,) }"), &graph));
   CHECK(parse && weft_error_get_kind(parse.get()) == WEFT_ERROR_PARSE);
   CHECK(weft_error_line(parse.get()) == 2 && weft_error_column(parse.get()) == 14);
+  Failure module(weft_graph_read_stablehlo(text_of("module {\n  func.func @main() {"), &graph));
+  CHECK(module && weft_error_line(module.get()) == 2);
   CHECK(!graph);
   Failure null(weft_graph_print(nullptr, nullptr));
   CHECK(null && weft_error_get_kind(null.get()) == WEFT_ERROR_ARGUMENT);

@@ -110,6 +110,8 @@ typedef struct weft_graph weft_graph;
 /* Reads weft's text of programs (docs/cli.md):
  *   { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } */
 WEFT_C_API weft_error* weft_graph_parse(weft_text text, weft_graph** graph);
+/* Reads a module of StableHLO, pretty or generic: its function `main`, or the only public one. */
+WEFT_C_API weft_error* weft_graph_read_stablehlo(weft_text text, weft_graph** graph);
 /* The text that weft_graph_parse() reads. */
 WEFT_C_API weft_error* weft_graph_print(const weft_graph* graph, weft_string** text);
 /* Another handle of the same graph. */

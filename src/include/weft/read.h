@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StableHLO text as graphs: the inverse of emit.h, for programs that weft did not trace.
 #pragma once
 
