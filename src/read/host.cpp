@@ -170,7 +170,8 @@ void custom_call(OpText& op) {
 }
 
 void unknown_kind(OpText& op) {
-  op.refuse("expected an op on arrays of numbers; weft has nothing that this op could become");
+  op.fail_as(ErrorKind::kNotImplemented,
+             "expected an op on arrays of numbers; weft has nothing that this op could become");
 }
 
 constexpr NamedRule kHostRules[] = {
