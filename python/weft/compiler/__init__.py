@@ -75,6 +75,11 @@ def read(program, *, function: str = "", file: str = ""):
 
     Raises ParseError, with line, column and op, for what is malformed; NotImplementedRuleError for
     what has no counterpart in a graph; TypeError for what is neither text nor bytes.
+
+    Examples:
+      >>> text = weft.jit(lambda x: x * 2).lower(1.0).as_text()
+      >>> weft.compiler.read(text)(3.0)
+      (Array(6., dtype=float32),)
     """
     if isinstance(program, (bytes, bytearray, memoryview)):
         program = _text_of_module(bytes(program))
