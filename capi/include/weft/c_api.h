@@ -63,7 +63,7 @@ typedef enum weft_error_kind {
   WEFT_ERROR_TYPE = 1,            /* an operand or attribute of the wrong kind */
   WEFT_ERROR_DTYPE = 2,           /* dtypes that an op does not take, or that do not match */
   WEFT_ERROR_SHAPE = 3,           /* shapes that do not fit */
-  WEFT_ERROR_VALUE = 4,           /* a value out of range, a name that is not known */
+  WEFT_ERROR_VALUE = 4,           /* a value out of range, an unknown name */
   WEFT_ERROR_INDEX = 5,           /* an index out of bounds */
   WEFT_ERROR_PARSE = 6,           /* malformed text */
   WEFT_ERROR_DEPTH = 7,           /* graphs nested too deeply in each other */
