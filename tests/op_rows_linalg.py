@@ -391,11 +391,12 @@ ROWS = [
           (False, (((), 4, 2), ((2,), 3, 1), ((), 1, 2), ((), 0, 2)), DTYPES),
           (True, (((), 4, 2), ((2,), 3, 1)), ("float32", "float64")))],
     *[row("sparse_dot", bind("sparse_dot"), sparse_dot,
-          (Arg((4,), "small"), PLACES, Arg((2 if transposed else 3, 2), "small")),
-          (Arg((4,), "small"), PLACES, Arg((2 if transposed else 3, 1), "small")),
-          attrs={"num_rows": 3 if transposed else 2, "transposed": transposed},
-          label="transposed" if transposed else "", diff=(0, 2), linear_in=((0,), (2,)))
-      for transposed in (False, True)],
+          *[(Arg((4,), "small"), PLACES, Arg((rows, columns), "small")) for columns in (2, 1)],
+          attrs={"num_rows": num_rows, "transposed": transposed}, label=label,
+          diff=(0, 2), linear_in=((0,), (2,)))
+      for label, num_rows, rows, transposed in (
+          ("", 2, 3, False), ("transposed", 3, 2, True),
+          ("square", 3, 3, False), ("square_transposed", 3, 3, True))],
     row("sampled_dot", bind("sampled_dot"), sampled_dot,
         (Arg((2, 5), "small"), Arg((3, 5), "small"), PLACES), diff=(0, 1),
         linear_in=((0,), (1,))),

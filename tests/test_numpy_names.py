@@ -14,6 +14,7 @@ NOT_IN_LAX = {
     "checkpoint",
     "constant",
     "copy",
+    "csr_places",  # of weft.experimental.sparse, as are sampled_dot and sparse_dot
     "custom_jvp_call",
     "custom_lin",
     "custom_vjp_call",
@@ -48,11 +49,13 @@ NOT_IN_LAX = {
     "reduce_window_sum",
     "regularized_incomplete_beta_grad_x",
     "require_platform",
+    "sampled_dot",
     "select_and_gather_add",
     "select_and_scatter",
     "select_and_scatter_add",
     "shard_map",
     "sharding_constraint",
+    "sparse_dot",
     "threefry2x32",
 }
 RENAMED = {

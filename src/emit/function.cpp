@@ -134,7 +134,7 @@ void FunctionWriter::write_op(const Op& op) {
   std::optional<KernelCall> kernel;
   if (module_.options().own_kernels && op_def.kernel)
     kernel = op_def.kernel({in_types, out_types, attrs, {}});
-  if (kernel && (module_.is_one_op() || is_long_kernel(kernel->name))) {
+  if (kernel && (module_.is_one_kernel() || is_long_kernel(kernel->name))) {
     emit_ffi_call(
         *this, {.target = std::string(kernel->name), .attributes = std::move(kernel->attributes)});
   } else if (op_def.emit) {

@@ -272,7 +272,7 @@ MeshRef ModuleWriter::find_mesh(const Graph& graph) const {
 }
 
 std::string ModuleWriter::write(const Graph& graph) {
-  is_one_op_ = graph.ops().size() == 1;
+  is_one_kernel_ = is_kernel_call(graph);
   if (!options_.aliases.empty() && options_.aliases.size() != graph.num_inputs()) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one alias per input (", graph.num_inputs(),
          "); got ", options_.aliases.size());

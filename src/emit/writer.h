@@ -49,7 +49,7 @@ class ModuleWriter {
   std::string write(const Graph& graph);
 
   const EmitOptions& options() const { return options_; }
-  bool is_one_op() const { return is_one_op_; }  // whether the whole program is
+  bool is_one_kernel() const { return is_one_kernel_; }  // see is_kernel_call
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
   std::vector<Inspection>& inspections() { return inspections_; }
@@ -101,7 +101,7 @@ class ModuleWriter {
   MeshRef find_mesh(const Graph& graph) const;
 
   const EmitOptions& options_;
-  bool is_one_op_ = false;
+  bool is_one_kernel_ = false;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
   std::vector<Inspection> inspections_;
