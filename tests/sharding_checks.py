@@ -652,7 +652,7 @@ def calls_that_are_wrong():
             "argument 0 is both",
             lambda: weft.jit(same, static_argnums=0, donate_argnums=0),
         ),
-        (ValueError, "parameters of 'same', 0 (x); got 3", lambda: weft.jit(same, donate_argnums=3)),
+        (ValueError, "of 'same', 0 (x); got 3", lambda: weft.jit(same, donate_argnums=3)),
         (ValueError, "no parameter 'q'", lambda: weft.jit(same, donate_argnames="q")),
         (ValueError, grid, lambda: put(HOST[:3], split("x"))),
         (ValueError, "set_mesh", lambda: put(HOST, P("x"))),
