@@ -189,6 +189,28 @@ def test_the_end_of_a_process_waits_for_what_has_begun():
     assert out.count("begun") == out.count("ended") < 20 and "cancelled True" in out
 
 
+def test_an_interrupt_within_a_collection_of_garbage():
+    process = child("""
+        import gc, signal
+        unraisable = []
+        sys.unraisablehook = unraisable.append
+        def interrupt(*_): raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, interrupt)
+        lowered(0).compile()
+        gc.freeze()
+        caught = 0
+        for _ in range(200):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                while True: gc.collect()
+            except KeyboardInterrupt:
+                caught += 1
+        print(caught, len(unraisable), file=sys.stderr)
+    """)
+    _, err = finish(process)
+    assert process.returncode == 0 and err == "200 0\n", err
+
+
 def test_work_on_all_cores_is_done_once_and_its_error_is_raised():
     done = []
     in_parallel(done.append, 50)

@@ -2,6 +2,8 @@
 
 #include "execution/programs.h"
 
+#include <nanobind/stl/string_view.h>
+
 #include "execution/compile.h"
 #include "execution/eager.h"
 #include "execution/prologue.h"
@@ -65,6 +67,13 @@ void bind_programs(nb::module_& m) {
   m.def("shared_order",
         [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
   m.def("end_shared_runs", [] { SharedRuns::end(); });
+  // What `gc.callbacks` takes, which calls `collect` before each collection. A function of Python's
+  // would lose the interrupt of a user that comes within it.
+  m.def("before_collections", [](nb::callable collect) {
+    return nb::cpp_function([collect](std::string_view phase, nb::handle) {
+      if (phase == "start") collect();
+    });
+  });
   // (name, capsule of the handler) of weft's own kernels for CPU.
   m.def("kernels", [] {
     nb::list all;

@@ -56,17 +56,18 @@ std::string_view operation_of(std::string_view line) {
   return {};
 }
 
-// How many elements the largest array has of those that a line has types of.
-int64_t most_elements(std::string_view line) {
+// How many elements the largest array has of those that a line has types of. Dimensions may have a
+// product beyond 64 bits where another one is 0.
+double most_elements(std::string_view line) {
   constexpr std::string_view kTensor = "tensor<";
-  int64_t most = 0;
+  double most = 0;
   for (size_t at = 0; (at = line.find(kTensor, at)) != line.npos;) {
     at += kTensor.size();
-    int64_t product = 1;
+    double product = 1;
     while (at < line.size() && is_digit(line[at])) {
       int64_t dim = 0;
       for (; at < line.size() && is_digit(line[at]); ++at) dim = dim * 10 + (line[at] - '0');
-      product *= dim;
+      product *= static_cast<double>(dim);
       at += at < line.size() && line[at] == 'x';
     }
     most = std::max(most, product);

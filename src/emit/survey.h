@@ -24,8 +24,8 @@ class FunctionSurvey {
     uint64_t own = 0;  // a hash of all but the names of operands
     std::vector<uint32_t> operands;
     size_t uses = 0;
-    int64_t elements = 0;  // of the largest array
-    int64_t size = 0;      // of the largest result
+    double elements = 0;  // of the largest array
+    double size = 0;      // of the largest result
     bool computes, is_function, is_stored, joins;
     bool reads_stored = false;  // directly or not, an array that the program itself has stored
   };

@@ -116,7 +116,7 @@ def start():
 
         _jax.set_tracebacks_enabled(False)
         # Functions of the host that a dropped program called wait in jaxlib until it is asked.
-        gc.callbacks.append(lambda phase, info: phase == "start" and _jax.collect_garbage())
+        gc.callbacks.append(_core.before_collections(_jax.collect_garbage))
         names, required = _wanted_platforms()
         for name in names:
             try:

@@ -90,7 +90,7 @@ struct ModuleSurvey {
   size_t moves = 0;
   // Operations on single elements, functions counted as three, of kernels that XLA's old emitters
   // leave scalar.
-  int64_t scalar_work = 0;
+  double scalar_work = 0;
   // Whether there are complex numbers, or types of 4 and 8 bits.
   bool has_rare_types = false;
 };
