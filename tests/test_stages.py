@@ -211,6 +211,11 @@ def test_options_follow_what_repeats():
     # So does what the graph says to gain from it.
     assert choices(wnp.sin, unroll=True) == [repeating]
     assert choices(lambda x: weft.random.bits(weft.random.PRNGKey(x[0, 0].astype(int)))) == [()]
+    # Loops of kernels are unrolled where that is said to pay, whatever else the compiler may do.
+    kernel = f"  {_core.KERNEL_CALL}"
+    for each in compile._EFFORTS.values():
+        for unroll, want in ((False, (compile._UNROLLING,)), (True, ())):
+            assert compile._choices(each, kernel, False, unroll, _core.ModuleSurvey()) == [want]
     # Few kinds of operations, put together in many ways, make kernels that are unlike.
     rng = np.random.default_rng(0)
 

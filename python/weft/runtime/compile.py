@@ -138,10 +138,10 @@ def _choices(effort, text, once, unroll, survey):
     """The entries of XLA's extra options to compile a module with, those to try first in front. The
     last are never refused; `once`: none may be. `unroll`: whether LLVM is to unroll loops.
     `survey`: counts of the module's operations."""
+    if _core.KERNEL_CALL in text:  # many kernels are slower with unrolled loops, at any effort
+        return [() if unroll else (_UNROLLING,)]
     if not effort.extra:
         return [()]
-    if _core.KERNEL_CALL in text:
-        return [() if unroll else (_UNROLLING,)]
     if unroll:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
