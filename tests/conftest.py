@@ -11,12 +11,19 @@ import kept_answers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SUPPORT = ROOT / "tests" / "support"  # tables, and programs that tests run
+GOLDEN = ROOT / "tests" / "golden"
 
 # WEFT_TESTS=all: tables are run whole where a sample of their rows is run otherwise.
 EVERYTHING = os.environ.get("WEFT_TESTS") == "all"
 
 # No test is served by what another run has left on disk; those of the cache have their own folders.
 os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"
+
+# Programs that tests run import what is beside them, too.
+for folder in (SUPPORT, ROOT / "tests"):
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 # Most of the time goes into compiling programs that run once.
 if not EVERYTHING:

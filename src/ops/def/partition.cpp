@@ -1,5 +1,5 @@
 // The table of what XLA's partitioner does right with parts of unequal sizes, as far as
-// tests/sharded_random.py has found (jaxlib 0.10.2).
+// tests/support/sharded_random.py has found (jaxlib 0.10.2).
 #include "ops/def/partition.h"
 
 #include <algorithm>
