@@ -89,6 +89,13 @@ void bind_graph_objects(nb::module_& m) {
       .def_prop_ro("is_portable", [](const GraphObject& g) { return is_portable(*g.graph); })
       .def_prop_ro("structural_hash",
                    [](const GraphObject& g) { return g.graph->structural_hash(); })
+      .def_prop_ro(
+          "effects", [](const GraphObject& g) { return g.graph->effects(); },
+          "What running the graph does beside giving results: bits of weft::Effect.")
+      .def(
+          "without_effects",
+          [](const GraphObject& g) { return GraphObject{without_effects(g.graph)}; },
+          "The graph without the callbacks that it makes on the way to its results.")
       .def_prop_ro("num_ops", [](const GraphObject& g) { return g.graph->ops().size(); })
       .def_prop_ro("num_consts", [](const GraphObject& g) { return g.graph->num_consts(); })
       .def_prop_ro("in_types",

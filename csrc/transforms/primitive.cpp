@@ -191,14 +191,15 @@ GraphRef lowered(const UserOp& op, nb::handle lowering, std::span<const TypeRef>
   return run_passes(trace(op, lowering, types), passes);
 }
 
-// A lowering for all platforms becomes part of the program, unless it has side effects.
+// A lowering for all platforms becomes part of the program, unless it has side effects that the op
+// is not known to have.
 GraphRef expand(const UserOp& op, const CostCtx& c) {
   Nesting nesting(op);
   nb::object lowering = application(op, c.attrs, c.in_types, avals(c.out_types), kNoLoc)
                             .attr("lowering_everywhere")();
   if (lowering.is_none()) return nullptr;
   GraphRef graph = lowered(op, lowering, c.in_types);
-  return graph->effects() ? nullptr : graph;
+  return graph->effects() & ~op.effects ? nullptr : graph;
 }
 
 void emit(const UserOp& op, EmitCtx& c) {
@@ -221,11 +222,12 @@ void emit(const UserOp& op, EmitCtx& c) {
 
 // ---- For Python
 
-nb::object new_op(const std::string& op_name, nb::handle primitive) {
+nb::object new_op(const std::string& op_name, nb::handle primitive, uint32_t effects) {
   auto* op = new UserOp;
   op->name = op_name;
   op->doc = "Defined by the user.";
   op->primitive = primitive.inc_ref().ptr();
+  op->effects = effects;
   // Without a name, and left out where there are no parameters.
   op->attrs = {{"", AttrType::kObject, AttrSpec::kHideDefault}};
   auto slot = [op](auto rule) {

@@ -6,6 +6,7 @@ that it does not matter which of vmap and jvp comes first.
 The primitive takes and gives random keys as their words.
 """
 
+import functools
 import inspect
 from typing import Any
 
@@ -53,7 +54,16 @@ def _bind(name, flat, leaves, rule):
     )
     captures = _core.captured_values(captures)
     made = _Call(name, graph, weak, len(captures), rule)
-    return _primitive.bind(*_words(captures), *leaves, call=made)
+    return _primitive_of(made).bind(*_words(captures), *leaves, call=made)
+
+
+def _silently(flat, leaves, name):
+    """flat(leaves), without the callbacks on the way: another call makes those."""
+    graph, captures, weak, _ = _core.trace_body(
+        flat, [typeof(x) for x in leaves], name, None, f"the vmap rule of '{name}'"
+    )
+    captures = _core.captured_values(captures)
+    return call(graph.without_effects(), [*captures, *leaves], weak)
 
 
 def _infer(*_, call):
@@ -105,7 +115,7 @@ def _batch(operands, dims, *, call):
 
 def _differentiate(primals, tangents, *, call):
     made = call
-    results = _primitive.bind(*primals, call=made)
+    results = _primitive_of(made).bind(*primals, call=made)
     # What the rule below holds is numbers and flags, no values of this trace.
     count = len(primals)
     given = [not isinstance(t, Zero) for t in tangents]
@@ -121,8 +131,10 @@ def _differentiate(primals, tangents, *, call):
         out = jvp(function, tuple(primals), tuple(dots))[1]
         return [t for t, m in zip(out, moving, strict=True) if m]
 
+    silent = _Call(made.name, made.graph.without_effects(), made.weak, made.num_consts, made.rule)
+
     def flat(values):
-        return tangents_of(lambda *xs: _run(made, xs), values[:count], values[count:])
+        return tangents_of(lambda *xs: _run(silent, xs), values[:count], values[count:])
 
     def rule(size, flags, leaves):
         closed = made.num_consts
@@ -139,8 +151,11 @@ def _differentiate(primals, tangents, *, call):
         out_flags = []
 
         def batched(*xs):
-            results, out_flags[:] = made.rule(size, of_primals[closed:], xs[closed:])
-            return results
+            def results_of(values):
+                results, out_flags[:] = made.rule(size, of_primals[closed:], values)
+                return results
+
+            return _silently(results_of, xs[closed:], made.name)
 
         dots = tangents_of(batched, values[:count], values[count:])
         return dots, [flag for flag, m in zip(out_flags, moving, strict=True) if m]
@@ -179,6 +194,16 @@ _primitive.def_lowering(_lower)
 _primitive.def_batching(_batch)
 _primitive.def_jvp(_differentiate, symbolic_zeros=True)
 _primitive.def_transpose(_transpose)
+
+
+@functools.cache
+def _with_effects(effects):
+    return _primitive._with_effects(effects) if effects else _primitive
+
+
+def _primitive_of(made):
+    """The primitive of a call, with the effects that the function has."""
+    return _with_effects(made.graph.effects)
 
 
 class custom_vmap:

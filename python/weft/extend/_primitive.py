@@ -27,7 +27,16 @@ class Primitive:
 
     def __init__(self, name):
         self._set_up(str(name), False)
-        self._op = _core.new_op(self.name, self)
+        self._op = _core.new_op(self.name, self, 0)
+
+    def _with_effects(self, effects):
+        """Another primitive with these rules, which has effects: bits, as of a graph."""
+        other = type(self).__new__(type(self))
+        other._set_up(self.name, self._multiple_results)
+        other._rules = self._rules
+        other._op = _core.new_op(self.name, other, effects)
+        _core.set_multiple_results(other._op, self._multiple_results)
+        return other
 
     def _set_up(self, name, multiple_results):
         self.name = name

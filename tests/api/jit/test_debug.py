@@ -813,3 +813,35 @@ def test_arguments_of_breakpoint():
         weft.debug.breakpoint(backend="web")
     with pytest.raises(TypeError, match="stdin and stdout as options"):
         weft.debug.breakpoint(output=None)
+
+
+@pytest.mark.parametrize(
+    "program, times",
+    [
+        (lambda f: weft.jit(lambda x: (f(x), x)[1])(1.0), 1),
+        (lambda f: weft.jit(lambda x: weft.jit(f)(x))(1.0), 1),
+        (lambda f: weft.jit(weft.grad(lambda x: (f(x), x * x)[1]))(1.0), 1),
+        (lambda f: weft.jvp(lambda x: f(x) * x, (1.0,), (1.0,)), 1),
+        (lambda f: weft.jit(lambda x: weft.jvp(f, (x,), (x,)))(1.0), 1),
+        (lambda f: weft.jit(weft.vmap(lambda x: (f(x), x)[1]))(wnp.ones(3)), 10),
+        (lambda f: weft.vmap(lambda x: weft.jvp(f, (x,), (x,)))(wnp.ones(3)), 10),
+        (lambda f: weft.jit(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 4)[0])(1.0), 4),
+    ],
+)
+def test_callbacks_of_a_custom_vmap_function_run_once(program, times):
+    """Whether its result is used or not, and once for a value and its tangent."""
+    calls = []
+
+    @weft.custom_batching.custom_vmap
+    def f(x):
+        weft.debug.callback(lambda _: calls.append(1), x)
+        return x * 2
+
+    @f.def_vmap
+    def of_many(size, mapped, x):
+        weft.debug.callback(lambda _: calls.append(10), x)
+        return x * 2, True
+
+    program(f)
+    weft.effects_barrier()
+    assert sum(calls) == times
