@@ -8,9 +8,12 @@ combine with arrays of any shape.
 import builtins
 import enum
 
+import numpy as np
+
 from weft import _core
 from weft._arguments import check_one_dtype, shape_of, static_int, weak_as, wrapped
 from weft._surface import example_section
+from weft._warnings import warn
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
@@ -738,6 +741,17 @@ def reciprocal(x):
     return integer_pow(x, -1)
 
 
+def converted(x, dtype):
+    """What a user asks for by a dtype; a warning says that imaginary parts are lost."""
+    if is_complex(dtype_of(x)) and not (is_complex(dtype) or is_bool(dtype)):
+        warn(
+            f"complex numbers become {dtype}, without their imaginary parts; x.real takes the real "
+            "part without this warning",
+            np.exceptions.ComplexWarning,
+        )
+    return _core.astype(x, dtype)
+
+
 def convert_element_type(operand, new_dtype):
     """The array with elements converted to `new_dtype`; the result is never weakly typed.
 
@@ -755,7 +769,7 @@ def convert_element_type(operand, new_dtype):
         raise DTypeError(
             f"[convert_element_type] expected a real number for {dtype}; got {operand}"
         )
-    return _core.astype(wrapped(operand, dtype), dtype)
+    return converted(wrapped(operand, dtype), dtype)
 
 
 def bitcast_convert_type(operand, new_dtype):

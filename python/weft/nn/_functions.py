@@ -198,6 +198,8 @@ def squareplus(x, b=4):
     like = jnp.sqrt(jnp.add(x, b))
     x, b = _core.promote_dtypes_inexact(x, b)
     half = 0.5 * x
+    if is_complex(dtype_of(x)):
+        return weak_as(half + jnp.sqrt(half * half + 0.25 * b), like)
     root = jnp.hypot(half, 0.5 * jnp.sqrt(b))
     # The sum of a negative number and the root would lose its digits, or overflow.
     positive = x >= 0

@@ -30,6 +30,7 @@ from weft.errors import (
     ShapeError,
 )
 from weft.lax import _creation as lax_creation
+from weft.lax._elementwise import converted
 from weft.lax._shape import reshape, stack
 from weft.lax._sharding import can_be_split, placed, placed_like, varying_like
 
@@ -122,14 +123,14 @@ def _plain(object, dtype, copy):
 
 def _convert(object, dtype):
     if isinstance(object, (_core.Array, _core.Tracer)):
-        return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
+        return _core.asarray(object) if dtype is None else converted(object, dtype)
     if type(object) is float and object != object and (dtype is None or is_float(dtype)):
         return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
         if dtype is not None and type(object) in (float, complex):
             lax_creation.check_number(object, dtype)
-        return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
+        return _core.asarray(object) if dtype is None else converted(object, dtype)
     if object is None:
         raise AttributeValueError("[array] expected numbers; got None")
     if isinstance(object, (list, tuple)):

@@ -15,7 +15,7 @@ from weft.dtypes import (
     requested_dtype,
 )
 from weft.errors import ShapeError
-from weft.lax._elementwise import bitcast_convert_type, complex
+from weft.lax._elementwise import bitcast_convert_type, complex, converted
 from weft.lax._sharding import placed
 from weft.numpy import (
     _division_powers as powers,
@@ -48,7 +48,7 @@ def astype(x, dtype, /, *, copy=False, device=None):
         return placed(_core.bind("copy", x), device)
     if is_bool(dtype) and is_complex(dtype_of(x)):  # True where either part is not zero
         return placed(ufuncs.not_equal(x, 0), device)
-    return placed(_core.astype(x, dtype), device)
+    return placed(converted(x, dtype), device)
 
 
 def _astype(self, dtype, copy=False, device=None):

@@ -105,3 +105,8 @@ def test_softmax_of_large_values(shift):
     np.testing.assert_allclose(nn.softmax(x), weights / weights.sum(), rtol=1e-5)
     pull = weft.vjp(nn.softmax, x)[1]
     assert np.isfinite(pull(np.ones_like(x))[0]).all()
+
+
+def test_squareplus_of_complex_numbers():
+    z = np.array([1 + 2j, 3j, -2 + 0.5j, -1 - 1j])
+    np.testing.assert_allclose(weft.nn.squareplus(z), (z + np.sqrt(z * z + 4)) / 2, rtol=1e-5)

@@ -450,3 +450,25 @@ def test_objects_with_a_dtype_name_it():
     for x in (wnp.ones(2), np.ones(2), np.float32(1), weft.random.key(0)):
         with pytest.raises(TypeError, match="pass `x.dtype`"):
             wnp.zeros(2, dtype=x)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda z: z.astype(float),
+        lambda z: z.astype(int),
+        lambda z: wnp.astype(z, wnp.float32),
+        lambda z: wnp.array(z, dtype=wnp.float32),
+        lambda z: wnp.asarray(np.asarray(z), dtype=wnp.float32),
+        lambda z: weft.lax.convert_element_type(z, wnp.float32),
+        lambda z: weft.jit(lambda z: z.astype(float))(z),
+    ],
+)
+def test_imaginary_parts_are_not_lost_in_silence(convert):
+    z = wnp.array([3 + 2j])
+    with pytest.warns(np.exceptions.ComplexWarning, match="imaginary") as seen:
+        assert convert(z).tolist() == [3]
+    assert [each.filename for each in seen] == [__file__]
+    # Neither of these loses anything in silence.
+    assert z.real.tolist() == [3] and z.astype(bool).tolist() == [True]
+    assert z.astype(wnp.complex64).tolist() == [3 + 2j]
