@@ -26,6 +26,21 @@ ROWS = [
         tolerance=1e-6,
     ),
     Difference(
+        name="grids_are_tuples",
+        subject="Arrays",
+        says="`meshgrid`, `broadcast_arrays` and `ogrid` give tuples, as NumPy does",
+        jax="lists, until JAX 0.12",
+        run=lambda m, jnp: [
+            isinstance(made, tuple)
+            for made in (
+                jnp.meshgrid(jnp.arange(2), jnp.arange(3)),
+                jnp.broadcast_arrays(jnp.arange(2), 1),
+                jnp.ogrid[:2, :3],
+            )
+        ],
+        right=np.array([True, True, True]),
+    ),
+    Difference(
         name="softmax_of_integers",
         subject="Neural networks",
         says="`nn.softmax` of integers whose differences overflow is right",

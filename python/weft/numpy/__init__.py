@@ -864,7 +864,7 @@ _LATER = {
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def __array_namespace_info__():

@@ -139,7 +139,7 @@ mgrid.__doc__ = """The coordinates of the points of a grid: `mgrid[0:3, 0:1:5j]`
     as many elements as there are slices; for one slice, it is those numbers.
     """
 ogrid = _OpenGrid()
-ogrid.__doc__ = """As `mgrid`, a list of arrays that broadcast to the grid."""
+ogrid.__doc__ = """As `mgrid`, a tuple of arrays that broadcast to the grid."""
 
 s_, index_exp = np.s_, np.index_exp
 

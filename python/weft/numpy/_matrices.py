@@ -176,10 +176,10 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
       indexing: "ij" for axes in the order of the arguments, "xy" for the first two exchanged.
 
     Returns:
-      A list of as many arrays.
+      A tuple of as many arrays.
 
-    Raises ShapeError for arrays that are no vectors, AttributeValueError (a ValueError) for another
-    `indexing` or `copy`.
+    Raises ShapeError for arrays that are not vectors, AttributeValueError (a ValueError) for
+    another `indexing` or `copy`.
 
     Examples:
       >>> x, y = wnp.meshgrid(wnp.array([1, 2, 3]), wnp.array([10, 20]))
@@ -209,7 +209,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
         shape = [sizes[axis] if i == axis else 1 for i in range(len(xi))] if sparse else sizes
         x = reshape(x, (sizes[axis],))
         results.append(broadcast_in_dim(x, shape, (axis,)))
-    return results
+    return tuple(results)
 
 
 def eye(N, M=None, k=0, dtype=None, *, device=None):

@@ -200,7 +200,7 @@ _CUMULATIVE, _SORTING = "weft.numpy._cumulative", "weft.numpy._sorting"
 
 
 def _array_namespace(self, /, *, api_version=None):
-    """weft.numpy, which follows the Python array API standard 2024.12."""
+    """weft.numpy, which follows the Python array API standard 2025.12."""
     from weft.numpy._namespace import array_namespace
 
     return array_namespace(self, api_version=api_version)

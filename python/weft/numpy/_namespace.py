@@ -19,19 +19,20 @@ _NAMES = (
 )
 
 
+VERSIONS = ("2024.12", "2025.12")  # of the standard; in the later one more is a tuple
 module_name = "weft.numpy"  # weft.as_jax gives it the name that libraries know
 
 
 def array_namespace(self, /, *, api_version=None):
     """weft.numpy, which follows the Python array API standard.
 
-    Raises AttributeValueError for another version of the standard than 2024.12 (or None).
+    Raises AttributeValueError for another version of the standard than those of VERSIONS (or None).
     """
-    namespace = importlib.import_module(module_name)
-    version = namespace.__array_api_version__
-    if api_version not in (None, version):
-        raise AttributeValueError(f"expected api_version {version!r} or None; got {api_version!r}")
-    return namespace
+    if api_version not in (None, *VERSIONS):
+        raise AttributeValueError(
+            f"expected api_version None or one of {VERSIONS}; got {api_version!r}"
+        )
+    return importlib.import_module(module_name)
 
 
 @public_methods
@@ -48,7 +49,7 @@ class ArrayNamespaceInfo:
 
     def devices(self):
         """The devices that `device` arguments take, None for the default one among them."""
-        return [None, *devices()]
+        return (None, *devices())
 
     def default_dtypes(self, *, device=None):
         """Dict from kind to the dtype that is used where none is given.

@@ -234,15 +234,15 @@ def broadcast_to(array, shape, *, out_sharding=None):
 
 
 def broadcast_arrays(*args):
-    """The arrays broadcast to their common shape, as a list. Dtypes are left as they are.
+    """The arrays broadcast to their common shape, as a tuple. Dtypes are left as they are.
 
     Examples:
       >>> wnp.broadcast_arrays(wnp.array([1, 2]), wnp.array([[3], [4]]))
-      [Array([[1, 2],
+      (Array([[1, 2],
              [1, 2]], dtype=int32), Array([[3, 3],
-             [4, 4]], dtype=int32)]
+             [4, 4]], dtype=int32))
     """
-    return list(_core.broadcast_arrays(*args))
+    return tuple(_core.broadcast_arrays(*args))
 
 
 def atleast_1d(*arys):

@@ -72,8 +72,8 @@ CASES = lines(
     jnp.broadcast_to(x,(2,4))
     jnp.broadcast_to(x,(3,))
     jnp.broadcast_to(x,3)
-    jnp.broadcast_arrays(x,i8,1)
-    jnp.broadcast_arrays(x,jnp.ones(2))
+    list(jnp.broadcast_arrays(x,i8,1))
+    list(jnp.broadcast_arrays(x,jnp.ones(2)))
     jnp.broadcast_shapes((2,1),(3,))
     jnp.broadcast_shapes((2,),(3,))
     jnp.broadcast_shapes(2,(1,2))
@@ -303,7 +303,7 @@ CASES = lines(
     jnp.expand_dims(k,5)
     jnp.broadcast_to(k,(2,2,3)).shape
     jnp.broadcast_to(k,(3,2))
-    jnp.broadcast_arrays(k,w)
+    list(jnp.broadcast_arrays(k,w))
     jnp.atleast_1d(1,2)
     jnp.atleast_3d(jnp.arange(3)).shape
     jnp.flip(k,5)
