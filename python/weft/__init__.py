@@ -85,6 +85,8 @@ from weft._refs import (  # noqa: E402
     install as _install_refs,
     new_ref,
 )
+from weft._settings import CompilerEffortLevel  # noqa: E402
+from weft._stages.options import Inline  # noqa: E402
 from weft._stages.program import eval_shape, make_jaxpr  # noqa: E402
 from weft._tracing.known_values import ensure_compile_time_eval  # noqa: E402
 from weft._transfer import (  # noqa: E402
@@ -159,7 +161,9 @@ from weft.runtime.devices import Device  # noqa: E402
 
 __all__ = [
     "Array",
+    "CompilerEffortLevel",
     "Device",
+    "Inline",
     "NamedSharding",
     "P",
     "Ref",

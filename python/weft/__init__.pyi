@@ -49,6 +49,8 @@ from weft._custom_rules import custom_jvp as custom_jvp
 from weft._custom_rules import custom_vjp as custom_vjp
 from weft._jit import JitDecorator
 from weft._scope import named_scope as named_scope
+from weft._settings import CompilerEffortLevel as CompilerEffortLevel
+from weft._stages.options import Inline as Inline
 from weft._tracing.known_values import ensure_compile_time_eval as ensure_compile_time_eval
 from weft._types.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from weft._types.avals import ShapedArray

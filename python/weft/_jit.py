@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from weft import _core
-from weft._stages.options import JitOptions, complete, options_of_compiler
+from weft._stages.options import JitOptions, complete, is_inlined, options_of_compiler
 from weft._stages.stage import Program
 from weft._stages.traced import Traced
 from weft._surface import public_function
@@ -229,7 +229,7 @@ def jit(
         arguments are; the results are committed to it. One of the two. Within another trace they
         have no effect: a program runs on one device.
       inline: within another trace, splice the function's operations into the caller's program
-        instead of recording a call.
+        instead of recording a call; a boolean, or a member of `weft.Inline`.
       compiler_options: a dict of options of XLA's, by name. XLA refuses unknown ones
         (JaxRuntimeError) when the function is compiled; a call within another trace does
         (ValueError).
@@ -280,7 +280,7 @@ def jit(
         static_argnames=static_argnames,
         donate_argnums=donate_argnums,
         donate_argnames=donate_argnames,
-        inline=bool(inline),
+        inline=is_inlined(inline),
         keep_unused=bool(keep_unused),
         device=_device_of(device, backend),
         compiler_options=options_of_compiler(compiler_options, optimize),

@@ -1,8 +1,26 @@
 """The table of settings: default, meaning, check, spelling in the environment, where it is kept."""
 
+import enum
 from typing import Any, ClassVar
 
 from weft import _core
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How hard XLA's compiler is to try, by its own scale; `weft_optimization_level` takes the
+    names. On CPU it has no effect: `jit(optimize=)` is what counts there.
+
+    Examples:
+      >>> weft.CompilerEffortLevel.O2.name
+      'O2'
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
 
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 _PRECISIONS = (
@@ -622,7 +640,7 @@ BARE = (
     "jax2tf_default_native_serialization",
     "mock_num_gpu_processes",
 )
-_LEVELS = _one_of(("UNKNOWN", "O0", "O1", "O2", "O3"))
+_LEVELS = _one_of(tuple(level.name for level in CompilerEffortLevel))
 _CHECKS = {  # of values that are not of the type of the default, or not of any
     "cpu_collectives_implementation": _one_of((None, "gloo", "mpi", "megascale")),
     "cross_host_transfer_timeout_seconds": _check_number_or_none,

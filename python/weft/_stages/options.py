@@ -1,10 +1,36 @@
 """The options of `jit`: as users give them, and as the core reads them."""
 
+import enum
 import operator
 from typing import Any, NamedTuple
 
 from weft._tracing.signature import quoted_name, signature_of
 from weft.errors import ArgumentTypeError, AttributeValueError
+
+
+class Inline(enum.Enum):
+    """What becomes of the call of a jitted function within another trace.
+
+    JAX_EARLY: its operations become part of the caller's program, as `inline=True` says. All
+    others record a call, as `inline=False` does: what is called once or is small is put in place
+    when the caller's program is optimised.
+
+    Examples:
+      >>> f = weft.jit(wnp.sin, inline=weft.Inline.JAX_EARLY)
+      >>> [e.primitive.name for e in weft.make_jaxpr(f)(1.0).eqns]
+      ['sin']
+    """
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
+def is_inlined(inline):
+    """What `jit(inline=)` was given, as a boolean."""
+    return inline is Inline.JAX_EARLY if isinstance(inline, Inline) else bool(inline)
 
 
 class JitOptions(NamedTuple):

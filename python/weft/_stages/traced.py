@@ -34,9 +34,36 @@ class Traced(Stage):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        weak = [w for _, _, w in self._program.core.out_avals]
-        in_weak = [w for _, _, w in self._program.core.in_avals]
-        return _core.ClosedJaxpr(self._program.core.graph, self._program.core.consts, weak, in_weak)
+        return _core.ClosedJaxpr(self.graph, self.consts, *self._weak())
+
+    def _weak(self):
+        """Of results and arguments, whether their types are weak."""
+        avals = self._program.core.out_avals, self._program.core.in_avals
+        return [[weak for _, _, weak in each] for each in avals]
+
+    @property
+    def effects(self) -> set[str]:
+        """What a call does beside giving results, as its jaxpr says."""
+        return self.jaxpr.effects
+
+    def closure_convert(self) -> tuple[list[Any], Any]:
+        """The arrays that the function closed over, and a function that takes them first.
+
+        Returns `(consts, fun)`: `fun(consts, *args, **kwargs)` gives what the traced function does,
+        for other arrays of the same types in the place of `consts` as well.
+
+        Examples:
+          >>> y = wnp.array([1.0, 2.0])
+          >>> consts, f = weft.jit(lambda x: x * y).trace(3.0).closure_convert()
+          >>> f([y + 1], 3.0)
+          Array([6., 9.], dtype=float32)
+        """
+        consts = list(self.consts)
+
+        def fun(consts, *args, **kwargs):
+            return self._called(consts, args, kwargs)
+
+        return consts, fun
 
     def lower(self, *, lowering_platforms: Any = None) -> Lowered:
         """The StableHLO module of the optimised graph.
@@ -56,6 +83,9 @@ class Traced(Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, also for traced arguments: of the types that it was traced for,
         without static ones."""
+        return self._called(self.consts, args, kwargs)
+
+    def _called(self, consts, args, kwargs):
         leaves, tree = registry.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TreeStructureError(
@@ -64,7 +94,8 @@ class Traced(Stage):
             )
         from weft.compiler._jaxprs import jaxpr_as_fun  # circle: as `compiler`
 
-        return self.out_tree.unflatten(jaxpr_as_fun(self.jaxpr)(*leaves))
+        closed = _core.ClosedJaxpr(self.graph, tuple(consts), *self._weak())
+        return self.out_tree.unflatten(jaxpr_as_fun(closed)(*leaves))
 
     def _facts(self):
         return [count(self.graph.num_ops, "operation")]

@@ -28,6 +28,7 @@ from weft.random._discrete import (
     randint,
 )
 from weft.random._keys import (
+    Key,
     PRNGKey,
     bits,
     clone,
@@ -75,6 +76,7 @@ _LATER = {
 }
 
 __all__ = [
+    "Key",
     "PRNGKey",
     "ball",
     "bernoulli",

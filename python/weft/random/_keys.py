@@ -8,6 +8,7 @@ and give new keys of the kind that they got.
 import functools
 import math
 import sys
+from typing import NewType
 
 import numpy as np
 
@@ -43,6 +44,15 @@ from weft.random._implementations import (
     setting,
 )
 
+Key = NewType("Key", _core.Array)
+Key.__doc__ = """What annotations call a random key: an array, at run time.
+
+Examples:
+  >>> def draw(key: weft.random.Key):
+  ...     return weft.random.uniform(key, (2,)).shape
+  >>> draw(weft.random.key(0))
+  (2,)
+"""
 _U32 = np.dtype("uint32")
 _MAKING_KEYS = "\n  A key comes first: key = weft.random.key(0) makes one."
 _MASK = 0xFFFFFFFF

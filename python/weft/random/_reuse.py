@@ -70,7 +70,8 @@ def _is_within_another(frame):
     """Whether there are two public functions of weft.random between the frame and the user's."""
     module = sys.modules["weft.random"]
     public = (vars(module).get(name) for name in module.__all__)
-    codes = {inspect.unwrap(f).__code__ for f in public if callable(f)}
+    functions = (inspect.unwrap(f) for f in public if callable(f))
+    codes = {f.__code__ for f in functions if inspect.isfunction(f)}
     found = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("weft."):
         found += frame.f_code in codes

@@ -343,3 +343,27 @@ def test_a_subclass_of_tracer_has_no_instances():
     with pytest.raises(TypeError, match="not safe"):
         object.__new__(Own)
     assert weft.jit(lambda x: isinstance(x, Own))(1.0) == False  # noqa: E712
+
+
+def test_inline_by_name():
+    for inline in (True, weft.Inline.JAX_EARLY):
+        jaxpr = weft.make_jaxpr(weft.jit(wnp.sin, inline=inline))(1.0)
+        assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["sin"]
+    for inline in (False, *weft.Inline):
+        if inline is not weft.Inline.JAX_EARLY:
+            jaxpr = weft.make_jaxpr(weft.jit(wnp.sin, inline=inline))(1.0)
+            assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jit"]
+
+
+def test_what_a_trace_closed_over_as_an_argument():
+    y = wnp.array([1.0, 2.0])
+    traced = weft.jit(lambda x, *, k: {"a": x * y + k["b"]}).trace(3.0, k={"b": 1.0})
+    consts, fun = traced.closure_convert()
+    assert [c.tolist() for c in consts] == [[1.0, 2.0]] and traced.effects == set()
+    assert traced(3.0, k={"b": 1.0})["a"].tolist() == [4.0, 7.0]
+    assert fun([y * 10], 3.0, k={"b": 1.0})["a"].tolist() == [31.0, 61.0]
+    assert weft.grad(lambda c: fun(c, 3.0, k={"b": 1.0})["a"].sum())([y])[0].tolist() == [3, 3]
+    with pytest.raises(weft.errors.TreeStructureError, match="traced for other arguments"):
+        fun(consts, 3.0)
+    printing = weft.jit(lambda x: weft.debug.print("{}", x)).trace(1.0)
+    assert printing.effects == {"unordered"}
