@@ -9,6 +9,7 @@ from pathlib import Path
 
 import kept_answers
 import pytest
+from program_runs import FEW_PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPORT = ROOT / "tests" / "support"  # tables, and programs that tests run
@@ -27,7 +28,7 @@ for folder in (SUPPORT, ROOT / "tests"):
 
 # Most of the time goes into compiling programs that run once.
 if not EVERYTHING:
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    os.environ.setdefault("XLA_FLAGS", " ".join(FEW_PASSES))
 
 
 def verify_stablehlo(text: str) -> None:
