@@ -49,20 +49,21 @@ class _Call:
 
 def _bind(name, flat, leaves, rule):
     """Records a call of flat(leaves) on leaves."""
-    graph, captures, weak, _ = _core.trace_body(
-        flat, [typeof(x) for x in leaves], name, None, f"'{name}', given to custom_vmap"
-    )
-    captures = _core.captured_values(captures)
+    graph, captures, weak = _traced(flat, leaves, name, f"'{name}', given to custom_vmap")
     made = _Call(name, graph, weak, len(captures), rule)
     return _primitive_of(made).bind(*_words(captures), *leaves, call=made)
 
 
+def _traced(flat, leaves, name, what):
+    """The graph of flat(leaves), the values that it closes over, and which results are weak."""
+    types = [typeof(x) for x in leaves]
+    graph, captures, weak, _ = _core.trace_body(flat, types, name, None, what)
+    return graph, _core.captured_values(captures), weak
+
+
 def _silently(flat, leaves, name):
     """flat(leaves), without the callbacks on the way: another call makes those."""
-    graph, captures, weak, _ = _core.trace_body(
-        flat, [typeof(x) for x in leaves], name, None, f"the vmap rule of '{name}'"
-    )
-    captures = _core.captured_values(captures)
+    graph, captures, weak = _traced(flat, leaves, name, f"the derivative of '{name}'")
     return call(graph.without_effects(), [*captures, *leaves], weak)
 
 
@@ -131,10 +132,11 @@ def _differentiate(primals, tangents, *, call):
         out = jvp(function, tuple(primals), tuple(dots))[1]
         return [t for t, m in zip(out, moving, strict=True) if m]
 
-    silent = _Call(made.name, made.graph.without_effects(), made.weak, made.num_consts, made.rule)
+    def silent(*xs):
+        return _silently(lambda values: _run(made, values), xs, made.name)
 
     def flat(values):
-        return tangents_of(lambda *xs: _run(silent, xs), values[:count], values[count:])
+        return tangents_of(silent, values[:count], values[count:])
 
     def rule(size, flags, leaves):
         closed = made.num_consts

@@ -8,6 +8,7 @@ refused for its own arguments only.
 
 import collections
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -36,13 +37,18 @@ TABLES = (
 )
 
 
+@functools.cache
+def _names_in(module):
+    (path,) = TESTS.rglob(f"{module}.py")
+    return runpy.run_path(str(path))
+
+
 def tables():
     """Expressions by table, two of each function."""
     found = {}
     for each in TABLES:
         module, name = each.split()
-        (path,) = TESTS.rglob(f"{module}.py")
-        found[each] = _two_of_each(runpy.run_path(str(path))[name])
+        found[each] = _two_of_each(_names_in(module)[name])
     return found | {each: _two_of_each(scipy_cases.rows(each)) for each in scipy_cases.TABLES}
 
 
