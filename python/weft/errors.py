@@ -35,6 +35,7 @@ __all__ = [
     "NonHashableStaticArgumentError",
     "NotAddressableError",
     "NotImplementedRuleError",
+    "ObservationWeightsError",
     "OperandError",
     "ParseError",
     "PaddingError",
@@ -129,6 +130,14 @@ class PreconditionError(AttributeValueError, ShapeError, AssertionError):
 
         nn.glu(jnp.ones(3))    # PreconditionError: the size of the axis must be even
         nn.glu(jnp.ones(4))
+    """
+
+
+class ObservationWeightsError(ShapeError, RuntimeError):
+    """Weights are not one for each observation; also a RuntimeError, as in NumPy::
+
+    jnp.cov(jnp.ones((2, 3)), aweights=jnp.ones(2))    # ObservationWeightsError: 3 are needed
+    jnp.cov(jnp.ones((2, 3)), aweights=jnp.ones(3))
     """
 
 

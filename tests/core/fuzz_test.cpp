@@ -1,7 +1,8 @@
-// Mutants of programs of every op and of regions (programs.txt, from tests/support/dump_programs.py). What
-// the parser accepts has to verify, to print and read back as it is, and to go through passes,
-// transforms and emission: with a result or with a typed error. WEFT_MUTATIONS says how many
-// mutants there are (a million take about an hour with sanitizers), WEFT_SEED which.
+// Mutants of programs of every op and of regions (programs.txt, from
+// tests/support/dump_programs.py). What the parser accepts has to verify, to print and read back as
+// it is, and to go through passes, transforms and emission: with a result or with a typed error.
+// WEFT_MUTATIONS says how many mutants there are (a million take about an hour with sanitizers),
+// WEFT_SEED which.
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -392,3 +392,15 @@ def test_powers_that_are_made_of_roots(dtype, y):
         assert not np.signbit(made[:4]).any()  # IEEE 754, 9.2.1: pow(-0, y) is +0 for such y
         slopes = weft.jit(weft.vmap(weft.grad(lambda x: x**y)))(x)
         np.testing.assert_allclose(slopes, y * np.power(x.astype(np.longdouble), y - 1), 1e-6)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "max", "prod", "all"])
+def test_arrays_of_hundreds_of_axes(reduce):
+    """The time that XLA takes grows steeply with the number of axes that are reduced."""
+    x = np.array([[1, 2, 3], [4, 5, 0]], bool if reduce == "all" else np.float32)
+    wide = weft.lax.broadcast(x, (1,) * 200)
+    for axes in (None, (0, 200), (1, 201), 201):
+        kept = None if axes is None else tuple(a - 200 for a in np.atleast_1d(axes) if a >= 200)
+        got = getattr(wide, reduce)(axis=axes)
+        assert got.ndim == (0 if axes is None else 202 - np.size(axes))
+        np.testing.assert_array_equal(got.ravel(), np.ravel(getattr(x, reduce)(axis=kept)))

@@ -7,7 +7,7 @@ from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_inexact, is_integer, real_dtype, requested_dtype
-from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, ObservationWeightsError, ShapeError
 from weft.lax._shape import broadcast_to_rank, expand_dims
 from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
@@ -223,7 +223,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
       aweights: how much each observation counts, a vector.
       dtype: dtype of the result, a float or complex one.
 
-    Raises RuntimeError for weights of another number than that of the observations.
+    Raises ObservationWeightsError (a RuntimeError) for weights of another number than that of the
+    observations.
 
     Examples:
       >>> wnp.cov(wnp.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]))
@@ -251,7 +252,7 @@ def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     count = ((1, 1, *shape)[-1] if rows else shape[0],)
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and shape_of(weights) != count:
-            raise RuntimeError(  # as in NumPy
+            raise ObservationWeightsError(
                 f"[{function}] expected {name} of shape {count}, one for each observation; got "
                 f"{shape_of(weights)}"
             )

@@ -316,6 +316,26 @@ OpDef& hands_on(OpDef& def, Vals (*again)(const RuleCtx& c, std::span<const Valu
   return def;
 }
 
+namespace {
+
+// XLA's time grows steeply with the number of axes that are reduced. An array of more than these
+// has axes of size 1, which need no reduction.
+constexpr int kMostReducedAxes = 64;
+
+Val reduce_without_ones(const std::string& name, Val x, const Dims& axes, const Dims& out_shape) {
+  Dims shape, rest;
+  for (int i = 0; i < x.type()->rank(); ++i) {
+    if (x.type()->dim(i) == 1) continue;
+    if (std::ranges::find(axes, i) != axes.end())
+      rest.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(x.type()->dim(i));
+  }
+  x = reshape(x, shape);
+  return reshape(rest.empty() ? x : apply1(name, {x}, {{"axes", rest}}), out_shape);
+}
+
+}  // namespace
+
 OpDef reducer(Reducer r) {
   OpDef def;
   def.name = std::move(r.name);
@@ -338,8 +358,14 @@ OpDef reducer(Reducer r) {
             dim_after_drop(c.dim(0), axes));
   };
   def.in_kernel = is_same_in_kernel;
-  def.emit = [hlo = std::move(r.hlo), identity = std::move(r.identity)](EmitCtx& c) {
+  def.emit = [name = def.name, hlo = std::move(r.hlo),
+              identity = std::move(r.identity)](EmitCtx& c) {
     TypeRef x = c.in_type(0);
+    if (x->rank() > kMostReducedAxes) {
+      return emit_as(c, [&](const Vals& xs) {
+        return reduce_without_ones(name, xs[0], c.attr().ints("axes"), c.out_type()->shape());
+      });
+    }
     TypeRef types[] = {x, scalar_type(x->dtype())};
     std::string init = c.constant(identity(x->dtype()), {});
     emit_results(c, cat("stablehlo.reduce(", c.in(0), " init: ", init, ") applies ", hlo,

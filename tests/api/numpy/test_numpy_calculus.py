@@ -4,8 +4,12 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax, sampled
+
+import weft
+import weft.numpy as wnp
 
 CASES = lines(
     """
@@ -84,3 +88,9 @@ def test_as_jax(case):
 @pytest.mark.parametrize("case", sampled(CASES, 3))
 def test_staged(case):
     check_staged(case)
+
+
+def test_weights_that_are_not_one_for_each_observation():
+    with pytest.raises(weft.errors.ObservationWeightsError, match=r"aweights of shape \(3,\)"):
+        wnp.cov(np.ones((2, 3)), aweights=np.ones(2))
+    assert issubclass(weft.errors.ObservationWeightsError, RuntimeError)  # as in NumPy
