@@ -27,11 +27,12 @@ def run(source, x, i):
     exec("\n" * i + source, {"weft": weft, "wnp": wnp, "x": x, "i": i})
 
 
+DTYPES = ("int8", "int16", "uint8", "uint16", "float16")  # one handler serves arrays of a dtype
 # What makes an entry of each table; the second argument is a number that is new each time.
 FILLS = {
     "avals": lambda x, i: wnp.asarray(some_shape(i)),
     "scalars": lambda x, i: x[0] * (i + 0.5),
-    "result_handlers": lambda x, i: weft.jit(lambda v: v[0] + wnp.zeros((1, i + 1)))(x),
+    "result_handlers": lambda x, i: weft.jit(lambda v: v.astype(DTYPES[i % len(DTYPES)]))(x),
     "executables": lambda x, i: weft.jit(lambda v: v * (i + 2))(x),
     "executables_with_host_calls": jit_with_callback,
     "entries_holding_objects": jit_with_callback,
