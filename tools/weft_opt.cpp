@@ -36,7 +36,8 @@ The program is one in text form, as this prints it, or a module of StableHLO.
   --only=a,b          rewrites to use; others are off
   --disable=a,b       rewrites not to use
   --verify            check every invariant of the graph after reading and after each pass
-  --emit=FORM         graph (the default) or stablehlo
+  --emit=FORM         graph (the default) or stablehlo; portable or iree: StableHLO for other
+                      compilers than XLA
   --platform=NAME     platform to emit for: cpu (the default), cuda, tpu
   --locations         emit or print source locations
   --stats             ops, time and rewrites of each pass, on stderr
@@ -267,8 +268,10 @@ void print_fusions(const weft::Graph& graph) {
 }
 
 void run(Options& options) {
-  if (options.form != "graph" && options.form != "stablehlo") {
-    weft::fail(weft::ErrorKind::kValue, "expected --emit=graph or --emit=stablehlo; got ",
+  if (options.form == "portable" || options.form == "iree") {
+    options.emit_options.platform = options.form;
+  } else if (options.form != "graph" && options.form != "stablehlo") {
+    weft::fail(weft::ErrorKind::kValue, "expected --emit=graph, stablehlo, portable or iree; got ",
                options.form);
   }
   std::string text = read_input(options.file);

@@ -32,7 +32,7 @@ from weft.errors import (
 from weft.lax import with_sharding_constraint
 from weft.runtime import devices
 from weft.runtime.listing import default_backend
-from weft.runtime.mlir import portable_module, portable_text
+from weft.runtime.mlir import artifact, artifact_text
 from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
 from weft.sharding import Mesh, NamedSharding, mesh_set
 from weft.tree_util import keystr
@@ -150,7 +150,7 @@ class Exported:
           >>> "stablehlo.multiply" in exported.mlir_module()
           True
         """
-        return portable_text(self.mlir_module_serialized)
+        return artifact_text(self.mlir_module_serialized)
 
     def in_shardings_jax(self, mesh):
         """Per argument None, or how it is split: a NamedSharding of a mesh, whose axes must have
@@ -375,7 +375,7 @@ def _exported(traced, platforms, disabled):
     else:
         lowered = optimize(graph)
         texts = [_core.emit_stablehlo(lowered, name, platform, False) for platform in platforms]
-    module, kept = portable_module(texts, core.options.keep_unused)
+    module, kept = artifact(texts, core.options.keep_unused)
     weak = tuple(aval.weak_type for aval in out_avals)
     ins = list(map(_placed, in_avals, given))
     outs = list(map(_placed, (aval.to_ct_aval() for aval in out_avals), core.out_shardings))

@@ -6,6 +6,7 @@
 #include "emit/writer.h"
 #include "kernels/list.h"
 #include "ops/def/function.h"
+#include "ops/def/plain.h"
 #include "weft/text.h"
 #include "weft/transforms.h"
 
@@ -79,6 +80,9 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
 
 // Types of axes are not part of it. One device is the first that the program runs on.
 const std::string& ModuleWriter::mesh(MeshRef mesh) {
+  if (has_plain_ops_only(options_.platform))
+    fail(ErrorKind::kNotImplemented, "[emit_stablehlo] expected a program for one device for ",
+         "platform ", options_.platform, "; got one that says how arrays are split over ", mesh);
   auto num_devices = static_cast<int64_t>(options_.devices.size());
   bool has_axes = !mesh->axes().empty();
   if (num_devices && mesh->size() != num_devices && has_axes)
@@ -298,9 +302,11 @@ std::string ModuleWriter::write(const Graph& graph) {
   auto num_partitions = static_cast<int64_t>(std::max<size_t>(1, options_.devices.size()));
   for (const MeshSymbol& m : meshes_) num_partitions = std::max(num_partitions, m.mesh->size());
   const std::string& name = options_.module_name;
-  out << "module @" << (is_bare_identifier(name) ? name : mlir_string(name))
-      << " attributes {mhlo.num_partitions = " << num_partitions
-      << " : i32, mhlo.num_replicas = 1 : i32} {\n";
+  out << "module @" << (is_bare_identifier(name) ? name : mlir_string(name));
+  if (!has_plain_ops_only(options_.platform))
+    out << " attributes {mhlo.num_partitions = " << num_partitions
+        << " : i32, mhlo.num_replicas = 1 : i32}";
+  out << " {\n";
   for (const MeshSymbol& m : meshes_)
     out << "  sdy.mesh " << m.symbol << " = " << m.definition << '\n';
   out << main;

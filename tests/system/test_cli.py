@@ -208,17 +208,17 @@ def test_output_file(cli, folder):
 
 
 def test_bytes(cli, complaint, folder, monkeypatch):
-    from weft.runtime.mlir import parse_module, portable_text
+    from weft.runtime.mlir import artifact_text, parse_module
 
     arguments = ["lower", "model.py:double", "--arg", "f32[2]", "--emit"]
-    assert cli(*arguments, "portable", "-o", "out.mlirbc") == ""
+    assert cli(*arguments, "artifact", "-o", "out.mlirbc") == ""
     data = (folder / "out.mlirbc").read_bytes()
-    assert data.startswith(b"ML\xefR") and "stablehlo.multiply" in portable_text(data)
+    assert data.startswith(b"ML\xefR") and "stablehlo.multiply" in artifact_text(data)
     command = [sys.executable, "-m", "weft", *arguments, "bytecode"]
     data = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True).stdout
     assert data.startswith(b"ML\xefR") and "stablehlo.multiply" in str(parse_module(data))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for form in ("portable", "bytecode"):
+    for form in ("artifact", "bytecode"):
         assert "not for a terminal" in complaint(*arguments, form)
     with pytest.raises(ValueError, match="malformed"):
         weft.compiler.to_bytecode("module {")
@@ -778,7 +778,7 @@ def test_usage_errors_end_with_status_2(folder, capsys):
         ([], "weft: error: the following arguments are required: COMMAND"),
         (["lower"], "weft lower: error: the following arguments are required: FILE.py:FUNCTION"),
         (["lower", "model.py:f", "--emit", "asm"], "weft lower: error: argument --emit: expected "
-         "graph, stablehlo, hlo, bytecode or portable; got 'asm'\n"),
+         "graph, stablehlo, portable, iree, hlo, bytecode or artifact; got 'asm'\n"),
         (["lower", "model.py:f", "--emit", "grph"], "got 'grph'; did you mean 'graph'?"),
         (["lowr"], "weft: error: argument COMMAND: expected lower, "),
         (["lowr"], "got 'lowr'; did you mean 'lower'?"),
@@ -815,7 +815,10 @@ def test_traceback_shows_all(folder, capsys):
         ("low", ["lower"]),
         ("", ["lower", "run", "report", "ops", "cache", "completion"]),
         ("--ver", ["--version"]),
-        ("lower model.py:f --emit ", ["graph", "stablehlo", "hlo", "bytecode", "portable"]),
+        (
+            "lower model.py:f --emit ",
+            ["graph", "stablehlo", "portable", "iree", "hlo", "bytecode", "artifact"],
+        ),
         ("lower model.py:f --emit g", ["graph"]),
         ("lower --lo", ["--locations"]),
         ("lower mod", []),  # bash completes names of files

@@ -12,13 +12,13 @@ from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
 from weft.cli.failures import CliError
 from weft.cli.stages import Stages, add_passes, add_stats, pass_names
 
-FORMS = ("graph", "stablehlo", "hlo", "bytecode", "portable")
+FORMS = ("graph", "stablehlo", "portable", "iree", "hlo", "bytecode", "artifact")
 EXAMPLES = """
 examples:
   weft lower model.py:predict --arg 'f32[8,128]'
   weft lower package.model:loss --arg 'f32[3]' --grad --passes default
   weft lower model.py:predict --args model.py:example_args --emit stablehlo --locations
-  weft lower model.py:predict --arg 'f32[8,128]' --emit portable -o predict.mlirbc
+  weft lower model.py:predict --arg 'f32[8,128]' --emit artifact -o predict.mlirbc
 """
 
 
@@ -32,8 +32,9 @@ def add_parser(commands: Any) -> None:
     add_arguments(parser)
     parser.add_argument(
         "--emit", choices=FORMS, default="graph",
-        help="default: graph. bytecode is MLIR's form of StableHLO in bytes; portable is one that "
-        "later and some earlier versions of StableHLO read as well",
+        help="default: graph. portable is StableHLO for other compilers than XLA, iree for IREE; "
+        "bytecode is MLIR's form of StableHLO in bytes, artifact one that later and some earlier "
+        "versions of StableHLO read as well",
     )  # fmt: skip
     add_passes(parser)
     add_stats(parser)
@@ -61,16 +62,17 @@ def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str | byte
         return graph.to_text(locations=options.locations)
     name = getattr(call.function, "__name__", "f")
     with stages.stage("emit"):
-        text = compiler.emit_stablehlo(graph, name=name, locations=options.locations)
-        if options.emit == "stablehlo":
+        target = options.emit if options.emit in ("portable", "iree") else None
+        text = compiler.emit_stablehlo(graph, name=name, target=target, locations=options.locations)
+        if target or options.emit == "stablehlo":
             return text
         if options.emit == "hlo":
             return compiler.to_hlo(text)
-        return compiler.to_bytecode(text, portable=options.emit == "portable")
+        return compiler.to_bytecode(text, artifact=options.emit == "artifact")
 
 
 def refuse_terminal(options: argparse.Namespace) -> None:
-    if options.emit in ("bytecode", "portable") and not options.output and sys.stdout.isatty():
+    if options.emit in ("bytecode", "artifact") and not options.output and sys.stdout.isatty():
         raise CliError(
             f"--emit {options.emit} gives bytes, which are not for a terminal: write them to a "
             "file (-o OUT.mlirbc) or into a pipe"

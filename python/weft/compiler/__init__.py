@@ -17,7 +17,7 @@ from weft.compiler._programs import (
     graph_of as _graph_of,
     program_of as _program_of,
 )
-from weft.errors import ParseError
+from weft.errors import AttributeValueError, ParseError
 
 __all__ = [
     "Analysis",
@@ -251,13 +251,19 @@ def show(program, *args, path=None, **kwargs):
     return write_page(page_data(_program_of("show", program, args, kwargs)), path)
 
 
-def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):
+def emit_stablehlo(program, name="main", *, platform="cpu", target=None, locations=False):
     """StableHLO text of a program as it stands (`optimize` it for what `jit` would compile).
 
     Args:
       name: of the module.
-      platform: "cpu" or "cuda", for operations that platforms have of their own.
+      platform: "cpu", "cuda" or "tpu", for what XLA has on a platform alone.
+      target: None for XLA on the platform; for other compilers "portable": ops of StableHLO 1.4
+        alone, without custom calls, CHLO and attributes of XLA, or "iree": the same, without what
+        IREE 3.13 gets wrong.
       locations: whether the text names source lines.
+
+    Raises ValueError for other targets; NotImplementedError, which names the operation, for what a
+    target has no form of.
 
     Examples:
       >>> text = weft.compiler.emit_stablehlo(weft.make_jaxpr(lambda x: x + 1)(2.0))
@@ -265,7 +271,11 @@ def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):
       True
     """
     graph = _graph_of("emit_stablehlo", program)
-    return _core.emit_stablehlo(graph, name, platform, locations)
+    if target not in (None, "portable", "iree"):
+        raise AttributeValueError(
+            f"emit_stablehlo expected target None, 'portable' or 'iree'; got {target!r}"
+        )
+    return _core.emit_stablehlo(graph, name, target or platform, locations)
 
 
 def to_hlo(stablehlo_text):
@@ -281,13 +291,14 @@ def to_hlo(stablehlo_text):
     return unoptimized_hlo(stablehlo_text)
 
 
-def to_bytecode(stablehlo_text, *, portable=False):
+def to_bytecode(stablehlo_text, *, artifact=False):
     """A StableHLO module in bytes, for other tools.
 
     Args:
       stablehlo_text: the module's text.
-      portable: a form that later versions of StableHLO read, and versions of the four weeks before
-        (a "portable artifact"); otherwise MLIR's bytecode, for the same version.
+      artifact: whether it is a form that later versions of StableHLO read, and versions of the
+        four weeks before (StableHLO's "portable artifact"); otherwise MLIR's bytecode, for the same
+        version.
 
     Raises ValueError with MLIR's diagnostics if the text is malformed.
 
@@ -296,9 +307,9 @@ def to_bytecode(stablehlo_text, *, portable=False):
       >>> weft.compiler.to_bytecode(text)[:4]
       b'ML\xefR'
     """
-    from weft.runtime.mlir import bytecode, portable_module
+    from weft.runtime.mlir import artifact as made, bytecode
 
-    return portable_module([stablehlo_text], True)[0] if portable else bytecode(stablehlo_text)
+    return made([stablehlo_text], True)[0] if artifact else bytecode(stablehlo_text)
 
 
 def verify_stablehlo(text):

@@ -1,4 +1,4 @@
-"""Emitted modules as jaxlib's MLIR has them: parsed, verified, in their portable form."""
+"""Emitted modules as jaxlib's MLIR has them: parsed, verified, as artifacts."""
 
 import functools
 import io
@@ -51,8 +51,8 @@ def bytecode(text):
 _PLATFORM = '%platform: tensor<i32> {jax.global_constant = "_platform_index"}'
 
 
-def portable_module(texts, keep_unused):
-    """The portable form of a module, and which of the arguments it takes.
+def artifact(texts, keep_unused):
+    """A module as a portable artifact of StableHLO, and which of the arguments it takes.
 
     `texts` has a module per platform; where there are several, the number of the platform is the
     first argument of the result. Arguments that are not used are dropped unless `keep_unused`.
@@ -81,15 +81,15 @@ def text_of_bytecode(data):
     from jaxlib.mlir import ir
 
     try:
-        return portable_text(data)
+        return artifact_text(data)
     except (ValueError, RuntimeError, ir.MLIRError):
         pass
     module = parse_module(data)
     return module.operation.get_asm(enable_debug_info=True)
 
 
-def portable_text(data):
-    """The text of a module in its portable form."""
+def artifact_text(data):
+    """The text of a portable artifact."""
     from jaxlib.mlir.dialects import stablehlo
 
     return str(stablehlo.deserialize_portable_artifact(_context(), data))

@@ -34,6 +34,9 @@ struct CallTarget {
 
 struct EmitOptions {
   std::string module_name = "jit_f";  // printed as @name, quoted if need be
+  // "cpu", "cuda", "tpu"; or for other compilers, a program of StableHLO's ops alone, without
+  // custom calls and without attributes of XLA: "portable", and "iree", which avoids what IREE gets
+  // wrong.
   std::string platform = "cpu";
   // The targets by which the embedding language's runtime calls functions on the host, given their
   // number in the attribute `index`; and those called for each part. Empty: it has none.

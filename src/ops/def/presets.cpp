@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "ops/def/axes.h"
+#include "ops/def/chlo.h"
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
+#include "ops/def/plain.h"
 
 namespace weft {
 
@@ -148,6 +150,13 @@ std::string emit_op(EmitCtx& c, std::string_view hlo, std::span<const std::strin
   bool same =
       std::all_of(in_types.begin(), in_types.end(), [&](TypeRef t) { return t == out_type; });
   bool chlo = hlo.starts_with("chlo.");
+  if (chlo && has_plain_ops_only(c.platform())) {
+    GraphBuilder b;
+    Vals xs;
+    for (TypeRef type : in_types) xs.push_back({&b, b.input(type)});
+    Value y = in_plain_ops(hlo, xs).value;
+    return c.inline_graph(*b.finish({&y, 1}), operands)[0];
+  }
   Text line;
   line.reserve(96);  // most lines in one piece of memory
   line << hlo;

@@ -274,10 +274,52 @@ Val real_cbrt(Val x, Val) {
   return select(below(bits, 0), -root, root);
 }
 
-Val real_erfc(Val x, Val) {
+namespace {
+
+// Of numbers from 1/2 on.
+Val erfc_far_out(Val x) {
   Val far = where(above(x, 30), 30, x);
-  far = scaled_erfc(far) / (1.0 + 2.0 * x) * exp_minus_square(far);
+  return scaled_erfc(far) / (1.0 + 2.0 * x) * exp_minus_square(far);
+}
+
+}  // namespace
+
+Val real_erfc(Val x, Val) {
+  Val far = erfc_far_out(x);
   return select(below(x, 0.5), 1.0 - erf(where(above(x, 0.5), 0, x)), far);
+}
+
+// Its Taylor series up to 1.
+Val real_erf(Val x, Val) {
+  const int last = is_f64(x) ? 20 : 12;
+  Val size = abs(x), is_near = below(size, 1);
+  std::vector<double> terms;
+  for (int n = 0; n <= last; ++n)
+    terms.push_back((n % 2 ? -1 : 1) / (std::tgamma(n + 1.0) * (2 * n + 1)));
+  Val near = select(is_near, x, zeros_like(x));
+  near = near * polynomial(square(near), terms) * (2 * std::numbers::inv_sqrtpi);
+  Val far = 1.0 - erfc_far_out(where(is_near, 1, size));
+  return select(is_near, near, select(below(x, 0), -far, far));
+}
+
+// Halley's iteration, each step of which triples the number of digits.
+Val real_erf_inv(Val x) {
+  constexpr double kShape = 0.147, kRoot = 1.7724538509055160273;  // of pi
+  constexpr int kSteps = 3;
+  Val size = abs(x), is_inside = below(size, 1);
+  Val a = select(is_inside, size, zeros_like(x));
+  Val l = apply1("log1p", {-square(a)});
+  Val t = l * 0.5 + 2 / (std::numbers::pi * kShape);
+  Val guess = sqrt(sqrt(square(t) - l * (1 / kShape)) - t);
+  Val y = select(below(a, 0.125), a * (kRoot / 2), guess);
+  for (int step = 0; step < kSteps; ++step) {
+    Val excess = select(below(a, 0.5), erf(y) - a, (1.0 - a) - erfc(y));
+    Val change = excess * exp(square(y)) * (kRoot / 2);
+    y = y - change / (y * change + 1.0);
+  }
+  Val edge = where(eq(size, ones_like(x)), kInf, number(x, std::nan("")));
+  y = select(is_inside, y, edge);
+  return select(below(x, 0), -y, y);
 }
 
 }  // namespace weft

@@ -38,5 +38,9 @@ Val real_tanh(Val x, Val own);   // float64
 Val real_atanh(Val x, Val own);  // float64
 Val real_cbrt(Val x, Val own);
 Val real_erfc(Val x, Val own);
+Val real_erf(Val x, Val own);
+// The inverse of erf for float64, from an approximation of two digits on (S. Winitzki, "A handy
+// approximation for the error function and its inverse", 2008).
+Val real_erf_inv(Val x);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "ops/def/hlo_text.h"
+#include "ops/def/plain.h"
 #include "ops/def/presets.h"
 #include "ops/elementwise/family.h"
 #include "ops/elementwise/gamma_functions.h"
@@ -25,11 +26,12 @@ void emit_in_float32(EmitCtx& c, Emit emit) {
   c.set_out(0, converted(emit(converted(c.in(0), type, wide), wide), wide, type));
 }
 
-// CHLO has not all of them for floats of less than 16 bits.
-void emit_special(EmitCtx& c, std::string_view hlo) {
-  if (info(c.out_type()->dtype()).bits >= 16) return emit_elementwise(c, hlo);
-  emit_in_float32(c,
-                  [&](std::string x, TypeRef t) { return emit_op(c, hlo, {&x, 1}, {&t, 1}, t); });
+// CHLO has it for floats of 16 bits and more.
+void emit_erf(EmitCtx& c) {
+  if (has_plain_ops_only(c.platform())) return emit_real("", real_erf, nullptr)(c);
+  if (info(c.out_type()->dtype()).bits >= 16) return emit_elementwise(c, "chlo.erf");
+  emit_in_float32(
+      c, [&](std::string x, TypeRef t) { return emit_op(c, "chlo.erf", {&x, 1}, {&t, 1}, t); });
 }
 
 // The inverse of erf for float32: x times a polynomial in w = -log(1 - x^2), or in its root in the
@@ -56,7 +58,10 @@ Val erf_inv_float32(Val x) {
 
 // CHLO's expansion has more ops, which matters: XLA spreads a kernel over threads by their number.
 void emit_erf_inv(EmitCtx& c) {
-  if (c.out_type()->dtype() == DType::kF64) return emit_elementwise(c, "chlo.erf_inv");
+  if (c.out_type()->dtype() == DType::kF64) {
+    if (!has_plain_ops_only(c.platform())) return emit_elementwise(c, "chlo.erf_inv");
+    return emit_as(c, [](const Vals& xs) { return real_erf_inv(xs[0]); });
+  }
   emit_in_float32(c, [&](std::string x, TypeRef t) {
     GraphBuilder b;
     Value y = erf_inv_float32({&b, b.input(t)}).value;
@@ -65,25 +70,25 @@ void emit_erf_inv(EmitCtx& c) {
   });
 }
 
-OpDef special(const char* name, const char* doc, std::string hlo, JvpArgRule jvp) {
-  OpDef def = unary({.name = name,
-                     .doc = doc,
-                     .dtypes = kFloats,
-                     .jvp = {std::move(jvp)},
-                     .transcendental = true});
-  if (!hlo.empty()) def.emit = [hlo = std::move(hlo)](EmitCtx& c) { emit_special(c, hlo); };
-  return def;
+OpDef special(const char* name, const char* doc, JvpArgRule jvp) {
+  return unary({.name = name,
+                .doc = doc,
+                .dtypes = kFloats,
+                .jvp = {std::move(jvp)},
+                .transcendental = true});
 }
 
 void register_error_functions(OpRegistry& r) {
   constexpr double kSlopeAtZero = 2 * std::numbers::inv_sqrtpi;
-  r.add(special("erf", "The error function, elementwise.", "chlo.erf",
-                [](C c) { return c.t() * (kSlopeAtZero * bell(c.x(0))); }));
-  OpDef complement = special("erfc", "1 - erf(x), elementwise, accurate for large x.", "",
+  OpDef erf = special("erf", "The error function, elementwise.",
+                      [](C c) { return c.t() * (kSlopeAtZero * bell(c.x(0))); });
+  erf.emit = emit_erf;
+  r.add(std::move(erf));
+  OpDef complement = special("erfc", "1 - erf(x), elementwise, accurate for large x.",
                              [](C c) { return c.t() * (-kSlopeAtZero * bell(c.x(0))); });
   complement.emit = emit_real("", real_erfc, nullptr);
   r.add(std::move(complement));
-  OpDef inverse = special("erf_inv", "The inverse of erf, elementwise.", "",
+  OpDef inverse = special("erf_inv", "The inverse of erf, elementwise.",
                           [](C c) { return c.t() * ((1 / kSlopeAtZero) * exp(square(c.y()))); });
   inverse.emit = emit_erf_inv;
   r.add(std::move(inverse));
@@ -95,10 +100,9 @@ void register_gamma_functions(OpRegistry& r) {
     op.cost = [flops](const CostCtx& c) { return cost_elementwise(c, flops, false); };
     r.add(std::move(op));
   };
-  add(special("lgamma", "log|gamma(x)|, elementwise.", "",
-              [](C c) { return c.t() * digamma(c.x(0)); }),
+  add(special("lgamma", "log|gamma(x)|, elementwise.", [](C c) { return c.t() * digamma(c.x(0)); }),
       decompose_lgamma, 150);
-  add(special("digamma", "The derivative of lgamma, elementwise.", "",
+  add(special("digamma", "The derivative of lgamma, elementwise.",
               [](C c) { return c.t() * apply1("polygamma", {scalar_like(c.x(0), 1), c.x(0)}); }),
       decompose_digamma, 150);
   add(binary({.name = "polygamma",
@@ -167,7 +171,7 @@ Vals decompose_bessel(RuleCtx& c, int order) {
 
 void register_bessel(OpRegistry& r) {
   OpDef i0e = special("bessel_i0e", "exp(-|x|) I0(x) of the modified Bessel function, elementwise.",
-                      "", [](C c) {
+                      [](C c) {
                         Val i1e = apply1("bessel_i1e", {c.x(0)});
                         return c.t() * (i1e - sign(c.x(0)) * c.y());
                       });
@@ -175,7 +179,7 @@ void register_bessel(OpRegistry& r) {
   i0e.cost = [](const CostCtx& c) { return cost_elementwise(c, 80, false); };
   r.add(std::move(i0e));
   OpDef i1e = special("bessel_i1e", "exp(-|x|) I1(x) of the modified Bessel function, elementwise.",
-                      "", [](C c) {
+                      [](C c) {
                         // I1(x)/x is 1/2 at x = 0.
                         Val x = c.x(0);
                         Val at_zero = eq(x, scalar_like(x, 0));

@@ -5,6 +5,7 @@
 #include "ops/def/hlo_text.h"
 #include "ops/def/host_batch.h"
 #include "ops/def/partition.h"
+#include "ops/def/plain.h"
 #include "ops/def/presets.h"
 #include "ops/host/family.h"
 
@@ -47,6 +48,9 @@ std::string place_of_effect(EmitCtx& c, bool token) {
 }  // namespace
 
 std::string ffi_call_text(EmitCtx& c, const FfiCall& call) {
+  if (has_plain_ops_only(c.platform()))
+    fail(ErrorKind::kNotImplemented, "[ffi_call] expected no call of a function outside of the ",
+         "program for platform ", c.platform(), "; got one of ", call.target);
   c.note_target(call.target);
   bool token = !c.token().empty();
   Text t;

@@ -5,6 +5,7 @@
 #include "ops/def/axes.h"
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
+#include "ops/def/plain.h"
 #include "ops/def/presets.h"
 #include "ops/mesh/family.h"
 #include "weft/placements.h"
@@ -71,7 +72,7 @@ OpDef shard_alike_op() {
     int64_t group = c.channel();
     for (size_t i = 0; i < c.size(); ++i) {
       std::string x = c.in(i);
-      if (!c.manual_mesh())
+      if (!c.manual_mesh() && !has_plain_ops_only(c.platform()))
         c.line(cat("sdy.sharding_group ", x, " group_id=", group, " : ", mlir_type(c.in_type(i))),
                0);
       c.set_out(i, x);
@@ -97,7 +98,7 @@ void register_device_put(OpRegistry& r) {
   };
   // The memories of CPUs are one: what a program returns is all that tells them apart.
   op.emit = [](EmitCtx& c) {
-    if (c.platform() == "cpu") return c.set_out(0, c.in(0));
+    if (c.platform() == "cpu" || has_plain_ops_only(c.platform())) return c.set_out(0, c.in(0));
     std::string type = mlir_type(c.out_type());
     c.set_out(0,
               c.line(cat("stablehlo.custom_call @annotate_device_placement(", c.in(0),

@@ -6,6 +6,7 @@
 // triangular factorization" (2011).
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
+#include "ops/def/plain.h"
 #include "ops/products/linalg.h"
 #include "ops/products/linalg_small.h"
 #include "weft/ffi.h"
@@ -20,7 +21,8 @@ namespace {
 Vals decompose_cholesky(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a};
-  if (is_written_out(a.type(), c.platform)) return {small_cholesky(a)};
+  if (is_written_out(a.type(), c.platform) || has_plain_ops_only(c.platform))
+    return {small_cholesky(a)};
   SolverCall call(c, a.dtype(), "lapack_?potrf_ffi", "cusolver_potrf_ffi");
   call.attributes(cat("uplo = ", letter('L')), "lower = true").overwritten_matrix(a);
   return {tril(call.checked()[0])};
@@ -112,7 +114,7 @@ std::string on_cpu(EmitCtx& c, const Triangular& how) {
 void emit_triangular_solve(EmitCtx& c) {
   if (c.out_type()->num_elements() == 0) return c.set_out(0, c.in(1));
   Triangular how = how_of(c.attr());
-  if (is_written_out(c.in_type(0), c.platform()))
+  if (is_written_out(c.in_type(0), c.platform()) || has_plain_ops_only(c.platform()))
     return emit_as(c, [&](const Vals& xs) { return small_triangular_solve(xs[0], xs[1], how); });
   if (c.platform() == "cpu" && has_solvers(c.out_type()->dtype()))
     return emit_results(c, on_cpu(c, how));
@@ -207,6 +209,7 @@ Vals decompose_lu(RuleCtx& c) {
     for (Val& v : out) v = optimization_barrier({&v, 1})[0];
     return out;
   }
+  if (x.type()->num_elements() > 0 && has_plain_ops_only(c.platform)) return small_lu(x);
   Val lu = x, pivots = zeros(c.b, c.out_types[1]);
   if (x.type()->num_elements() > 0) {
     SolverCall call(c, x.dtype(), "lapack_?getrf_ffi", "cusolver_getrf_ffi");

@@ -4,6 +4,7 @@
 // Derivatives: S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions"
 // (2010); D. Roberts, L. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for
 // square, wide, and deep matrices" (2020).
+#include "ops/def/plain.h"
 #include "ops/products/linalg.h"
 #include "ops/products/linalg_small.h"
 #include "weft/registry.h"
@@ -30,6 +31,7 @@ OpDef geqrf_op() {
       [](RuleCtx& c) -> Vals {
         Val a = c.x(0);
         if (a.type()->num_elements() == 0) return {a, zeros(c.b, c.out_types[1])};
+        if (has_plain_ops_only(c.platform)) return small_geqrf(a);
         SolverCall call(c, a.dtype(), "lapack_?geqrf_ffi", "cusolver_geqrf_ffi");
         return call.overwritten_matrix(a).gives(c.out_types[1]).results();
       },
@@ -89,6 +91,7 @@ OpDef householder_product_op() {
         Val a = c.x(0), taus = c.x(1);
         if (a.type()->num_elements() == 0 || taus.type()->num_elements() == 0)
           return {eye(c.b, a.type())};
+        if (has_plain_ops_only(c.platform)) return {small_householder_product(a, taus)};
         SolverCall call(c, a.dtype(),
                         real_or_complex(a.dtype(), "lapack_?orgqr_ffi", "lapack_?ungqr_ffi"),
                         "cusolver_orgqr_ffi");
@@ -121,8 +124,10 @@ OpDef ormqr_op() {
         Val a = c.x(0), taus = c.x(1), x = c.x(2);
         int64_t count = taus.type()->dim(taus.rank() - 1);
         if (x.type()->num_elements() == 0 || count == 0) return {x};
-        std::string how = cat("left = ", c.attr().boolean("left") ? "true" : "false",
-                              ", transpose = ", c.attr().boolean("transpose") ? "true" : "false");
+        bool left = c.attr().boolean("left"), adjoint = c.attr().boolean("transpose");
+        if (has_plain_ops_only(c.platform)) return {small_ormqr(a, taus, x, left, adjoint)};
+        std::string how =
+            cat("left = ", left ? "true" : "false", ", transpose = ", adjoint ? "true" : "false");
         SolverCall call(c, a.dtype(),
                         real_or_complex(a.dtype(), "lapack_?ormqr_ffi", "lapack_?unmqr_ffi"),
                         "cusolver_ormqr_ffi");

@@ -1,4 +1,4 @@
-// Small matrices; see linalg_small.h.
+// Triangular factors and systems; see linalg_small.h.
 //
 // G. Golub, C. Van Loan, "Matrix Computations" (4th ed., 2013): algorithms 3.1.1 and 3.1.2
 // (triangular systems), 3.4.1 (partial pivoting), 4.2.1 and 4.2.2 (Cholesky). Each element is a
@@ -73,7 +73,12 @@ Val power_of_two_in(Val x) {
   return select(is_power, power, ones_like(power));
 }
 
+Val divided(Val x, Val y) {
+  return is_complex(x.dtype()) ? complex(real(x) / y, imag(x) / y) : x / y;
+}
+
 Val norm_of(Val v) {
+  if (is_complex(v.dtype())) v = abs(v);
   Val scale = power_of_two_in(reduce_max(abs(v), {v.rank() - 1}));
   return scale * sqrt(reduce_sum(square(v / spread(scale, v, 1)), {v.rank() - 1}));
 }
@@ -103,11 +108,6 @@ Val magnitude(Val x) { return is_complex(x.dtype()) ? abs(real(x)) + abs(imag(x)
 
 // |x|^2
 Val squared(Val x) { return is_complex(x.dtype()) ? square(real(x)) + square(imag(x)) : square(x); }
-
-// x / y, for real y.
-Val divided(Val x, Val y) {
-  return is_complex(x.dtype()) ? complex(real(x) / y, imag(x) / y) : x / y;
-}
 
 // The factors of a column of L. Where the pivot is 0 so is the column below.
 Val divided_by_pivot(Val x, Val pivot) {
@@ -348,6 +348,16 @@ std::function<Vals(RuleCtx&)> while_small(Vals (*rule)(RuleCtx&)) {
 std::function<Vals(RuleCtx&)> while_small_and_real(Vals (*rule)(RuleCtx&)) {
   return [form = while_small(rule)](RuleCtx& c) -> Vals {
     return is_complex(c.in_types[0]->dtype()) ? Vals{} : form(c);
+  };
+}
+
+std::function<Vals(RuleCtx&)> while_small_and_few(Vals (*rule)(RuleCtx&)) {
+  // Measured.
+  constexpr int64_t kMostMatrices = 16, kMostOfMany = 4;
+  return [form = while_small_and_real(rule)](RuleCtx& c) -> Vals {
+    TypeRef a = c.in_types[0];
+    bool is_many = product(batch_of(a->shape())) > kMostMatrices;
+    return is_many && smaller_of(a) > kMostOfMany ? Vals{} : form(c);
   };
 }
 

@@ -1,5 +1,6 @@
-// Factorizations and solutions of small matrices in terms of other ops: for less time than a call
-// of LAPACK takes, and where there may be no call, in kernels.
+// Factorizations and solutions of matrices in terms of other ops: of small ones for less time than
+// a call of LAPACK takes, and of any size where there may be no call, in kernels and in programs
+// for other compilers (ops/def/plain.h).
 #pragma once
 
 #include "ops/products/linalg.h"
@@ -28,21 +29,23 @@ Val small_triangular_solve(Val a, Val b, const Triangular& how);
 // The permutation of this size that row swaps [..., k] amount to, written out.
 Val small_permutation(Val pivots, int64_t size);
 
-// Eigenvectors and eigenvalues of real matrices, of which one triangle is read. This function and
-// the next return nothing for large stacks: LAPACK is faster there.
+// Eigenvectors and eigenvalues of matrices, of which one triangle is read.
 Vals small_eigh(Val a, bool lower);
-// Singular values, U, V^T of real matrices; the values alone without `vectors`.
+// Singular values, U, V^H; the values alone without `vectors`.
 Vals small_svd(Val a, bool full, bool vectors);
-// R and the reflectors of real matrices, their factors; the first columns of the reflectors'
-// product.
+// R and the reflectors, their factors; the first columns of the reflectors' product; the product,
+// or its adjoint, times matrices.
 Vals small_geqrf(Val a);
 Val small_householder_product(Val a, Val taus);
+Val small_ormqr(Val a, Val taus, Val x, bool left, bool adjoint);
 
 // `OpDef::for_kernel` of an op on matrices, of which operand 0 are some: what it is written as
 // where they are small, else nothing.
 std::function<Vals(RuleCtx&)> while_small(Vals (*rule)(RuleCtx&));
-// The same of an op that has such a form for real matrices only.
+// The same of an op whose form of complex matrices is slower than LAPACK; and of one whose form of
+// large stacks is, too.
 std::function<Vals(RuleCtx&)> while_small_and_real(Vals (*rule)(RuleCtx&));
+std::function<Vals(RuleCtx&)> while_small_and_few(Vals (*rule)(RuleCtx&));
 
 // ---- Parts of these forms. Elements and columns of matrices [..., m, n] are arrays [...] and
 // [..., m].
@@ -67,6 +70,8 @@ Vals loop(std::span<const Val> consts, std::span<const Val> carries, int64_t len
 // The power of two that real numbers are divided by to be between 1 and 2 in size; 1 of those that
 // are 0 or not finite.
 Val power_of_two_in(Val x);
+// x / y, for real y of the same shape.
+Val divided(Val x, Val y);
 // The lengths of vectors [..., n], whose squares may be too large or too small for the dtype.
 Val norm_of(Val v);
 

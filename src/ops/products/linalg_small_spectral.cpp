@@ -1,4 +1,4 @@
-// Eigenvalues and singular values of small real matrices; see linalg_small.h.
+// Eigenvalues and singular values; see linalg_small.h.
 //
 // G. Golub, C. Van Loan, "Matrix Computations" (4th ed., 2013), sections 8.5 (Jacobi's method, and
 // the order in which pairs are independent) and 8.6 (its one-sided form); M. Hestenes, "Inversion
@@ -18,12 +18,11 @@ namespace {
 constexpr double kMostSweeps = 30;
 // Matrices of at most this size are turned from both sides, element by element.
 constexpr int64_t kMostTurnedInPlace = 3;
-// LAPACK is as fast for stacks of more than this many matrices that are larger. Measured.
-constexpr int64_t kMostMatrices = 16, kMostOfMany = 4;
 
-double eps_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23; }
+bool is_double(Val x) { return real_dtype(x.dtype()) == DType::kF64; }
+double eps_of(Val x) { return is_double(x) ? 0x1p-52 : 0x1p-23; }
 // About the smallest number whose square is not 0.
-double least_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-511 : 0x1p-63; }
+double least_of(Val x) { return is_double(x) ? 0x1p-511 : 0x1p-63; }
 
 // Of the angle, at most 45 degrees, that makes [[d, e], [e, f]] diagonal (algorithm 8.5.1).
 struct Rotation {
@@ -38,8 +37,8 @@ struct Rotation {
   }
   // Of columns, or of elements.
   void turn(Val& x, Val& y) const {
-    Val c = spread(cosine, x, x.rank() - cosine.rank());
-    Val s = spread(sine, x, x.rank() - sine.rank());
+    Val c = spread(convert(cosine, x.dtype()), x, x.rank() - cosine.rank());
+    Val s = spread(convert(sine, x.dtype()), x, x.rank() - sine.rank());
     Val old = x;
     x = c * x - s * y;
     y = s * old + c * y;
@@ -76,10 +75,6 @@ Val is_finite(Val x) { return lt(abs(x), full(*x.builder, x.type(), kInfinity));
 // Eigenvalues or singular values [..., n], or nan.
 Val scaled_where_good(Val good, Val scale, Val x) {
   return select(spread(good, x, 1), x * spread(scale, x, 1), nan_like(x));
-}
-
-bool is_for_lapack(TypeRef a) {
-  return smaller_of(a) > kMostOfMany && product(batch_of(a->shape())) > kMostMatrices;
 }
 
 // The columns of matrices.
@@ -202,6 +197,12 @@ Vals written_eigh(Val a, bool lower) {
 
 // ---- In a loop over steps, each of which turns half as many pairs of rows as there are rows
 
+// x / |x|, 1 where x is 0.
+Val phase_of(Val x) {
+  Val size = abs(x), is_zero = eq(size, zeros_like(size));
+  return select(is_zero, ones_like(x), divided(x, select(is_zero, ones_like(size), size)));
+}
+
 // Turns the rows of x [..., n, k] until all are orthogonal in their first `length` elements. Row i
 // meets row i + n / 2; then all but the first move on one place, so that after n - 1 steps each has
 // met every other and all are where they were.
@@ -212,9 +213,14 @@ Val with_orthogonal_rows(Val x, int64_t length) {
   auto step = [=](std::span<const Val> carry, Val) -> Vals {
     Val upper = rows(carry[0], 0, half), lower = rows(carry[0], half, n);
     auto product = [&](Val a, Val b) {
-      return reduce_sum(columns(a, 0, length) * columns(b, 0, length), {axis + 1});
+      return reduce_sum(columns(a, 0, length) * conjugate(columns(b, 0, length)), {axis + 1});
     };
-    Val d = product(upper, upper), e = product(upper, lower), f = product(lower, lower);
+    Val d = real_part(product(upper, upper)), e = product(upper, lower);
+    Val f = real_part(product(lower, lower));
+    if (is_complex(x.dtype())) {
+      lower = lower * spread(phase_of(e), lower, 1);  // which makes the product |e|
+      e = abs(e);
+    }
     // Angles whose squares are 0 are not turned by.
     Val is_left = gt(abs(e), max(sqrt(d) * sqrt(f) * rounding, max(d, f) * least_of(e)));
     Rotation(d, e, f).turn(upper, lower);
@@ -233,15 +239,18 @@ Val with_orthogonal_rows(Val x, int64_t length) {
   return rows(state[0], 0, n - odd);
 }
 
+// |x|^2
+Val size_squared(Val x) { return real_part(x * conjugate(x)); }
+
 // Rows divided by the lengths of those of y.
 Val in_length_one(Val x, Val y) {
-  return x / spread(sqrt(reduce_sum(square(y), {y.rank() - 1})), x, 1);
+  return divided(x, spread(sqrt(reduce_sum(size_squared(y), {y.rank() - 1})), x, 1));
 }
 
 // Without a precision: few terms are added up one after the other.
 Val multiplied(Val x, Val y) {
   Dims batch = count_up(x.rank() - 2);
-  return dot_general(x, y,
+  return dot_general(convert(x, y.dtype()), y,
                      {.lhs_contract = {x.rank() - 1},
                       .rhs_contract = {y.rank() - 2},
                       .lhs_batch = batch,
@@ -268,41 +277,38 @@ Vals looped_eigh(Val a, bool lower) {
   Val x = hermitian(a, lower);
   Val largest = reduce_max(abs(x), {axis, axis + 1});
   Val good = is_finite(largest), scale = power_of_two_in(largest);
-  x = x / spread(scale, x, 2);
+  x = divided(x, spread(scale, x, 2));
   // No eigenvalue is larger than the norm, which is at least 1 but for matrices of zeros.
-  Val shift = sqrt(reduce_sum(square(x), {axis, axis + 1})) * 1.0625;
-  shift = max(shift, ones_like(shift));
+  Val shift = sqrt(reduce_sum(size_squared(x), {axis, axis + 1})) * 1.0625;
+  shift = convert(max(shift, ones_like(shift)), x.dtype());
   Val v = with_orthogonal_rows(x + spread(shift, x, 2) * eye(*x.builder, x.type()),
                                columns_of(x.type()));
   v = in_length_one(v, v);
-  Val w = reduce_sum(multiplied(v, x) * v, {axis + 1});
+  Val w = real_part(reduce_sum(multiplied(v, x) * conjugate(v), {axis + 1}));
   Val order = ordering(w);
   Val values = reduce_sum(order * in_rows(w, order), {axis + 1});
-  return {where_good(good, mT(multiplied(order, v))), scaled_where_good(good, scale, values)};
+  return {where_good(good, adjoint(multiplied(order, v))), scaled_where_good(good, scale, values)};
 }
 
 }  // namespace
 
 Vals small_eigh(Val a, bool lower) {
-  if (is_for_lapack(a.type())) return {};
   int64_t n = rows_of(a.type());
-  return n == 2                    ? eigh_of_two(a, lower)
-         : n <= kMostTurnedInPlace ? written_eigh(a, lower)
-                                   : looped_eigh(a, lower);
+  if (is_complex(a.dtype()) || n > kMostTurnedInPlace) return looped_eigh(a, lower);
+  return n == 2 ? eigh_of_two(a, lower) : written_eigh(a, lower);
 }
 
 // The columns of A are turned until all are orthogonal: A V = U S. Where singular values are 0, or
 // almost, what is left of columns gives no vectors, so U comes from reflectors, which are
 // orthogonal always.
 Vals small_svd(Val a, bool full, bool vectors) {
-  if (is_for_lapack(a.type())) return {};
   bool is_wide = rows_of(a.type()) < columns_of(a.type());
   Val x = is_wide ? a : mT(a);  // columns of the taller one are rows here
   const int64_t n = rows_of(x.type()), m = columns_of(x.type());
   const int axis = x.rank() - 2;
   Val largest = reduce_max(abs(x), {axis, axis + 1});
   Val good = is_finite(largest), scale = power_of_two_in(largest);
-  x = x / spread(scale, x, 2);
+  x = divided(x, spread(scale, x, 2));
   if (vectors) {
     Val both[] = {x, eye(*x.builder, with_axes(batch_of(x.shape()), x.dtype(), {n, n}))};
     x = concatenate(both, axis + 1);
@@ -318,17 +324,17 @@ Vals small_svd(Val a, bool full, bool vectors) {
   x = multiplied(order, x);
   Vals packed = small_geqrf(mT(columns(x, 0, m)));
   Val u = small_householder_product(full ? padded(packed[0], 0, m - n) : packed[0], packed[1]);
-  Val r = diagonal(rows(packed[0], 0, n));
+  Val r = real_part(diagonal(rows(packed[0], 0, n)));
   Val signs = select(lt(r, zeros_like(r)), -ones_like(r), ones_like(r));
   if (int64_t more = columns_of(u.type()) - n; more > 0) {
     Dims shape = signs.shape();
     shape.back() = more;
-    Val all[] = {signs, weft::full(*a.builder, make_type(a.dtype(), shape), 1.0)};
+    Val all[] = {signs, weft::full(*a.builder, make_type(signs.dtype(), shape), 1.0)};
     signs = concatenate(all, axis);
   }
   u = where_good(good, scaled_columns(u, signs));
-  Val vt = where_good(good, columns(x, m, m + n));
-  return is_wide ? Vals{values, mT(vt), mT(u)} : Vals{values, u, vt};
+  Val vh = where_good(good, conjugate(columns(x, m, m + n)));
+  return is_wide ? Vals{values, mT(vh), mT(u)} : Vals{values, u, vh};
 }
 
 }  // namespace weft::linalg

@@ -5,6 +5,7 @@
 // (2008); M. Seeger et al., "Auto-differentiating linear algebra" (2017).
 #include <cmath>
 
+#include "ops/def/plain.h"
 #include "ops/products/linalg.h"
 #include "ops/products/linalg_small.h"
 #include "weft/registry.h"
@@ -67,7 +68,9 @@ Vals decompose_svd(RuleCtx& c) {
   bool vectors = c.attr().boolean("compute_uv"), full = c.attr().boolean("full_matrices");
   Vals out;
   if (a.type()->num_elements() > 0) {
-    out = c.platform == "cuda" ? svd_on_gpu(c, a, full, vectors) : svd_on_cpu(c, a, full, vectors);
+    out = has_plain_ops_only(c.platform) ? small_svd(a, full, vectors)
+          : c.platform == "cuda"         ? svd_on_gpu(c, a, full, vectors)
+                                         : svd_on_cpu(c, a, full, vectors);
   } else {
     out.push_back(zeros(c.b, c.out_types[0]));
     for (size_t i = 1; i < c.out_types.size(); ++i) out.push_back(eye(c.b, c.out_types[i]));
@@ -163,7 +166,7 @@ OpDef svd_op() {
                   return 14 * k * k * std::max(m, n) + 8 * k * k * k;
                 });
   d.multiple_results = true;
-  d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
+  d.for_kernel = while_small_and_few([](RuleCtx& c) -> Vals {
     return small_svd(c.x(0), c.attr().boolean("full_matrices"), c.attr().boolean("compute_uv"));
   });
   d.jvp_kind = JvpKind::kGraph;
@@ -181,6 +184,7 @@ Vals decompose_eigh(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a, zeros(c.b, c.out_types[1])};
   bool lower = c.attr().boolean("lower");
+  if (has_plain_ops_only(c.platform)) return small_eigh(a, lower);
   // One matrix takes as long either way, and longer to compile.
   bool is_stack = product(batch_of(a.shape())) >= kLeastMatricesOfTwo;
   if (c.platform == "cpu" && rows_of(a.type()) == 2 && is_stack && !is_complex(a.dtype())) {
@@ -218,8 +222,8 @@ OpDef eigh_op() {
       },
       decompose_eigh, [](double, double n) { return 9 * n * n * n; });
   d.multiple_results = true;
-  d.for_kernel = while_small_and_real(
-      [](RuleCtx& c) { return small_eigh(c.x(0), c.attr().boolean("lower")); });
+  d.for_kernel =
+      while_small_and_few([](RuleCtx& c) { return small_eigh(c.x(0), c.attr().boolean("lower")); });
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = eigh_tangents;
   return d;

@@ -8,6 +8,7 @@
 #include "ops/def/hlo_text.h"
 #include "ops/def/limits.h"
 #include "ops/def/place.h"
+#include "ops/def/plain.h"
 #include "ops/def/presets.h"
 #include "ops/elementwise/order.h"
 #include "ops/shape/family.h"
@@ -285,8 +286,41 @@ std::string emit_transposed(EmitCtx& c, std::string x, TypeRef from, const Dims&
                     mlir_type(from), ") -> ", mlir_type(to)));
 }
 
+// The order of the bits, as signed integers: -nan first, -0 before 0, nan last.
+Val in_total_order(Val x) {
+  if (!is_float(x.dtype())) return x;
+  if (info(x.dtype()).bits < 32) x = convert(x, DType::kF32);
+  DType dtype = info(x.dtype()).bits == 64 ? DType::kI64 : DType::kI32;
+  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
+  Val most{x.builder, x.builder->literal(highest(dtype))};
+  return select(lt(bits, zeros_like(bits)), apply1("xor", {bits, most}), bits);
+}
+
+// Positions are sorted by the numbers turned around, so that the first of equal ones comes first.
+Vals top_k_by_sorting(Val x, const AttrRecord& attrs) {
+  int axis = static_cast<int>(attrs.integer("axis"));
+  Dims kept = x.shape();
+  kept[static_cast<size_t>(axis)] = attrs.integer("k");
+  if (x.type()->num_elements() == 0) {
+    return {zeros(*x.builder, with_shape(x.type(), kept)),
+            zeros(*x.builder, make_type(DType::kI32, kept))};
+  }
+  Val xs[] = {logical_not(in_total_order(x)),
+              iota(*x.builder, make_type(DType::kI32, x.shape()), axis)};
+  const OpDef& sort = op_named<"sort">();
+  Val order = apply(sort, xs,
+                    AttrRecord::make(sort.name, sort.attrs,
+                                     {{"dimension", static_cast<int64_t>(axis)},
+                                      {"is_stable", true},
+                                      {"num_keys", int64_t{1}}}))[1];
+  order = slice(order, Dims(kept.size()), kept);
+  return {take_along(x, order, axis), order};
+}
+
 // CHLO takes the last axis, and XLA no numbers of less than 8 bits.
 void emit_top_k(EmitCtx& c) {
+  if (has_plain_ops_only(c.platform()))
+    return emit_as_all(c, [&](const Vals& xs) { return top_k_by_sorting(xs[0], c.attr()); });
   TypeRef in = c.in_type(0);
   bool is_on_cpu = c.platform() == "cpu";
   // On CPU XLA has a pass for float32, and sorts others. What is converted back may lose subnormal
@@ -329,16 +363,6 @@ void emit_top_k(EmitCtx& c) {
     TypeRef type = with_dtype(c.out_type(i), types[i]->dtype());
     c.set_out(i, converted(y, type, c.out_type(i)->dtype()));
   }
-}
-
-// The order of the bits, as signed integers: -nan first, -0 before 0, nan last.
-Val in_total_order(Val x) {
-  if (!is_float(x.dtype())) return x;
-  if (info(x.dtype()).bits < 32) x = convert(x, DType::kF32);
-  DType dtype = info(x.dtype()).bits == 64 ? DType::kI64 : DType::kI32;
-  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
-  Val most{x.builder, x.builder->literal(highest(dtype))};
-  return select(lt(bits, zeros_like(bits)), apply1("xor", {bits, most}), bits);
 }
 
 Vals top_k_by_counting(Val x, int axis, int64_t k) {
