@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from weft import _core, _export_form as form, numpy
+from weft import _core, _export_form as own_form, _export_jax as form_of_jax, numpy
 from weft._autodiff import vjp
 from weft._custom_rules import custom_vjp
 from weft._jit import jit
 from weft._placement import sharding_of
 from weft._stages.listing import signature_text
 from weft._tree_mismatch import explain_difference
-from weft._types.avals import ShapeDtypeStruct, typeof
+from weft._types.avals import ShapedArray, ShapeDtypeStruct, typeof
 from weft.compiler import optimize
 from weft.errors import (
     ArgumentTypeError,
@@ -183,13 +183,15 @@ class Exported:
             )
         return self._get_vjp()
 
-    def serialize(self, vjp_order=0):
+    def serialize(self, vjp_order=0, *, form="weft"):
         """The function as a bytearray, for `deserialize` in this or another process.
 
         vjp_order: how many times it can be differentiated where it is read.
+        form: "weft", or "jax", which `jax.export.deserialize` reads as well.
 
-        Raises ValueError for structures of classes that are not registered, for programs that hold
-        operations of this process, and if it cannot be differentiated so often itself.
+        Raises ValueError for other forms, for structures of classes that are not registered, for
+        programs that hold operations of this process, and if it cannot be differentiated so often
+        itself; with form="jax" also for programs of several devices.
 
         Examples:
           >>> exported = weft.export.export(weft.jit(lambda x: x**2))(3.0)
@@ -197,7 +199,9 @@ class Exported:
           >>> again.has_vjp()
           True
         """
-        return form.pack(self, vjp_order)
+        if form not in ("weft", "jax"):
+            raise AttributeValueError(f"serialize expected form 'weft' or 'jax'; got {form!r}")
+        return (form_of_jax if form == "jax" else own_form).pack(self, vjp_order)
 
     def call(self, *args, **kwargs):
         """The results for arguments of the structure, shapes and dtypes of the export.
@@ -268,7 +272,7 @@ class Exported:
         if self.nr_devices == 1:
             return _core.call_graph(graph, leaves, tuple(weak))
         placed = self._devices_of_call(leaves)
-        graph = form.with_devices(graph, tuple(map(_core.device_index, placed)))
+        graph = own_form.with_devices(graph, tuple(map(_core.device_index, placed)))
         leaves = _constrained(leaves, self._in_splits, placed)
         results = _core.call_graph(graph, leaves, tuple(weak))
         return _constrained(results, self._out_splits, placed)
@@ -359,7 +363,7 @@ def _exported(traced, platforms, disabled):
             f"export expected a function that writes no refs; {traced.fun_name!r} writes some"
         )
     closed = _without_constants(traced)
-    graph = optimize(closed, passes=form.PASSES)
+    graph = optimize(closed, passes=own_form.PASSES)
     _check_portable(graph, traced.fun_name, disabled)
     in_avals, out_avals = (
         tuple(registry.flatten(t)[0]) for t in (traced.in_avals, traced.out_avals)
@@ -371,7 +375,7 @@ def _exported(traced, platforms, disabled):
     name = f"jit_{traced.fun_name}"
     if len(placed) > 1:
         texts = [_text_on_devices(graph, given, core.out_shardings, name, platforms)]
-        graph = form.with_devices(graph, {number: i for i, number in enumerate(placed)})
+        graph = own_form.with_devices(graph, {number: i for i, number in enumerate(placed)})
     else:
         lowered = optimize(graph)
         texts = [_core.emit_stablehlo(lowered, name, platform, False) for platform in platforms]
@@ -447,7 +451,7 @@ def _without_constants(traced):
     if not traced.consts:
         return graph
     weak = tuple(w for _, _, w in traced._program.core.out_avals)
-    made = [form.constant(x) for x in traced.consts]
+    made = [own_form.constant(x) for x in traced.consts]
 
     def closed(*xs):
         return _core.call_graph(graph, [*(c()[0] for c in made), *xs], weak)
@@ -489,17 +493,23 @@ def _check_portable(graph, name, disabled):
 
 
 def deserialize(blob):
-    """The Exported whose `serialize` returned these bytes.
+    """The Exported whose `serialize` returned these bytes; also of those that jax.export wrote.
+
+    A function that jax.export wrote has derivatives of any order, also where none were kept.
 
     Raises ValueError for bytes that are damaged, or that this version of weft cannot read, and for
-    structures of classes that are not registered.
+    structures of classes that are not registered; NotImplementedError for functions of jax.export
+    with effects, for several devices, or for shapes that are not known.
 
     Examples:
       >>> blob = weft.export.export(weft.jit(lambda x: 2 * x))(wnp.ones(2)).serialize()
       >>> weft.export.deserialize(blob).call(wnp.array([1.0, 3.0]))
       Array([2., 6.], dtype=float32)
     """
-    told, module, derivative = form.unpack(blob)
+    data = own_form.checked_bytes(blob)
+    if not own_form.is_named(data):
+        return _of_jax(form_of_jax.unpack(data))
+    told, module, derivative = own_form.unpack(data)
     return Exported(
         fun_name=told["fun_name"],
         in_tree=told["in_tree"],
@@ -516,4 +526,37 @@ def deserialize(blob):
         _in_splits=told["in_splits"],
         _out_splits=told["out_splits"],
         _get_vjp=functools.cache(lambda: deserialize(derivative)) if derivative else None,
+    )
+
+
+def _of_jax(told):
+    """The Exported of what `_export_jax.unpack` told."""
+    graph = form_of_jax.graph_of(told, default_export_platform())
+    ins, outs = ([ShapedArray(*t) for t in told[side]] for side in ("in_types", "out_types"))
+    disabled = tuple(map(DisabledSafetyCheck, told["disabled"]))
+
+    def derivative():
+        if told["derivative"] is not None:
+            return _of_jax(told["derivative"])
+        cotangents = [aval.to_ct_aval() for aval in outs]
+        arguments = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in [*ins, *cotangents]]
+        weak = (False,) * len(outs)
+        return _derivative(graph, weak, arguments, told["platforms"], disabled)
+
+    return Exported(
+        fun_name=told["fun_name"],
+        in_tree=told["in_tree"],
+        in_avals=tuple(ins),
+        out_tree=told["out_tree"],
+        out_avals=tuple(outs),
+        platforms=told["platforms"],
+        nr_devices=1,
+        disabled_safety_checks=disabled,
+        calling_convention_version=told["calling_convention_version"],
+        module_kept_var_idx=told["kept"],
+        mlir_module_serialized=told["module"],
+        _graph=graph,
+        _in_splits=(None,) * len(ins),
+        _out_splits=(None,) * len(outs),
+        _get_vjp=functools.cache(derivative),
     )

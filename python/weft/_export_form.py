@@ -23,8 +23,8 @@ from weft.random import key_data
 from weft.runtime.disk_cache import blake2b
 from weft.sharding import PartitionSpec
 
-_NAME = b"weft export "
-_MAGIC = _NAME + b"01\n"
+NAME = b"weft export "
+_MAGIC = NAME + b"01\n"
 _DIGEST = 32
 _LENGTHS = struct.Struct("<QQQ")
 # Of the passes that run before a program is lowered: random keys stay keys.
@@ -108,22 +108,29 @@ def pack(exported, vjp_order):
     return bytearray(_MAGIC + blake2b(stream, digest_size=_DIGEST).digest() + stream)
 
 
-def unpack(blob):
-    """(what `pack` wrote as a dict with the program as a graph, the module, the derivative).
-
-    Raises ValueError for other bytes.
-    """
+def checked_bytes(blob):
+    """What was given to `deserialize`. Raises TypeError for what is not bytes."""
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise ArgumentTypeError(
             f"deserialize expected bytes that Exported.serialize returned; got "
             f"{type(blob).__name__}"
         )
-    data = bytes(blob)
+    return bytes(blob)
+
+
+def is_named(data):
+    """Whether bytes begin as those of some version of this form."""
+    return data.startswith(NAME)
+
+
+def unpack(data):
+    """(what `pack` wrote as a dict with the program as a graph, the module, the derivative).
+
+    Raises ValueError for other bytes.
+    """
     if not data.startswith(_MAGIC):
-        what = "bytes of another kind"
-        if data.startswith(_NAME):
-            what = f"form {data[len(_NAME) : len(_NAME) + 2].decode(errors='replace')}"
-        raise _not_readable(f"in form {_MAGIC[len(_NAME) : -1].decode()}", what)
+        what = f"form {data[len(NAME) : len(NAME) + 2].decode(errors='replace')}"
+        raise _not_readable(f"in form {_MAGIC[len(NAME) : -1].decode()}", what)
     digest, stream = data[len(_MAGIC) :][:_DIGEST], data[len(_MAGIC) + _DIGEST :]
     if blake2b(stream, digest_size=_DIGEST).digest() != digest:
         raise _not_readable("as they were", "bytes that are damaged or cut")

@@ -2,6 +2,7 @@
 and transformed; what cannot leave, and bytes that are not what was written."""
 
 import collections
+import contextlib
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ import zlib
 
 import numpy as np
 import pytest
+from exported_by_jax import kept_bytes, loss_of
+from read_programs import kept_programs, programs
 
 import weft
 import weft.numpy as wnp
@@ -20,6 +23,15 @@ from weft.extend.core import Primitive
 X = np.array([[2.0, 1.0], [0.5, 3.0]], np.float32)
 OFFSET = wnp.arange(2.0)
 KEY = weft.random.key(7)
+OF_JAX = kept_bytes()
+PROGRAMS = kept_programs()
+
+
+def assert_close(got, expected, tolerance):
+    for x, y in zip(got, expected, strict=True):
+        assert (np.shape(x), np.asarray(x).dtype) == (y.shape, y.dtype)
+        size = max(1, np.abs(y).max(initial=0)) if y.dtype.kind in "fc" else 0
+        np.testing.assert_allclose(np.asarray(x), y, rtol=tolerance, atol=tolerance * size)
 
 
 @weft.custom_jvp
@@ -356,3 +368,82 @@ def test_in_a_process_that_has_no_code_of_it(blob, tmp_path):
     np.testing.assert_allclose(value, function(X, 3, scale=1.5)[0]["value"], rtol=1e-5)
     wanted = weft.grad(lambda x: function(x, 3, scale=1.5)[0]["value"].sum())(X)
     np.testing.assert_allclose(slope, wanted, rtol=1e-5)
+
+
+# ---- jax.export's bytes
+
+
+@pytest.mark.parametrize("name", OF_JAX)
+def test_bytes_of_jax(name):
+    program, exported = PROGRAMS[name], export.deserialize(OF_JAX[name])
+    args = program["args"]
+    assert exported.in_tree == weft.tree_util.tree_structure((tuple(args), {}))
+    assert_close(weft.tree_util.tree_leaves(exported.call(*args)), program["results"], 3e-5)
+    # Also where no derivative was kept.
+    loss, floats = loss_of(exported.call, args, program["results"], weft)
+    by = tuple(range(len(floats)))
+    grads = weft.jit(weft.grad(loss, by))(*[args[i] for i in floats])
+    assert_close(grads, program["grads"], 3e-4)
+    # What weft writes of it, either way, is the same function.
+    for form in ("weft", "jax"):
+        again = export.deserialize(exported.serialize(vjp_order=1, form=form))
+        assert_close(weft.tree_util.tree_leaves(again.call(*args)), program["results"], 3e-5)
+        assert again.has_vjp()
+    batched = weft.vmap(exported.call)(*[np.stack([x, x]) for x in args])
+    for y, expected in zip(weft.tree_util.tree_leaves(batched), program["results"], strict=True):
+        assert_close([np.asarray(y)[1]], [expected], 3e-5)
+
+
+@pytest.mark.parametrize("name", OF_JAX)
+def test_bytes_for_jax(name):
+    pytest.importorskip("flatbuffers")
+    jax = pytest.importorskip("jax")
+    from jax import export as export_of_jax
+
+    fn, args = programs(weft)[name]
+    program, exported = PROGRAMS[name], export.export(weft.jit(fn))(*args)
+    read = export_of_jax.deserialize(exported.serialize(vjp_order=1, form="jax"))
+    assert_close(jax.tree.leaves(read.call(*args)), program["results"], 3e-5)
+    loss, floats = loss_of(read.call, args, program["results"], jax)
+    grads = jax.grad(loss, tuple(range(len(floats))))(*[args[i] for i in floats])
+    assert_close(grads, program["grads"], 3e-4)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08\0\0\0" * 4, b"\xff" * 64, b"ML\xefR", bytes(100)])
+def test_neither_form(data):
+    message = r"weft or of jax\.export returned, .*b'weft export '.*versions 1 to 3; got bytes of"
+    with pytest.raises(ValueError, match=message):
+        export.deserialize(data)
+
+
+def test_damaged_bytes_of_jax():
+    """Damage is an error, or does not matter; it is nothing else."""
+    data = next(iter(OF_JAX.values()))
+    rng = np.random.default_rng(0)
+    for length in (10, 100, len(data) - 9):
+        with pytest.raises(ValueError, match="deserialize expected"):
+            export.deserialize(data[:length])
+    for at in rng.integers(0, 300, 40):
+        broken = bytearray(data)
+        broken[at] ^= 0xFF
+        with contextlib.suppress(ValueError, NotImplementedError):
+            export.deserialize(broken)
+
+
+def test_what_jax_has_no_form_for():
+    exported = export.export(weft.jit(lambda d: d[1]))({1: 2.0})
+    with pytest.raises(ValueError, match="keys that are text, for form='jax'; got 1"):
+        exported.serialize(form="jax")
+    with pytest.raises(ValueError, match="expected form 'weft' or 'jax'; got 'onnx'"):
+        exported.serialize(form="onnx")
+
+
+def test_keys_and_named_tuples_for_jax():
+    exported = export.export(weft.jit(lambda k, n: (weft.random.split(k), n)))(KEY, 3)
+    again = export.deserialize(exported.serialize(vjp_order=1, form="jax"))
+    assert again.in_avals[0].dtype == KEY.dtype
+    keys, n = again.call(KEY, np.int32(3))
+    np.testing.assert_array_equal(
+        weft.random.key_data(keys), weft.random.key_data(weft.random.split(KEY))
+    )
+    assert n == 3
