@@ -1,6 +1,6 @@
 """Programs of jax as the bytes that jax.export writes.
 
-`python tests/exported_by_jax.py` exports those of `read_programs.py` that have gradients, with jax
+`python tests/support/exported_by_jax.py` exports those of `read_programs.py` that have gradients, with jax
 and the package flatbuffers, and keeps their bytes in golden/exported_by_jax.xz; every other one has
 its derivative in them. Arguments, results and gradients are those that `read_programs.py` keeps.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from read_programs import is_float, kept_programs, programs, weights
 
-FILE = Path(__file__).parent / "golden" / "exported_by_jax.xz"
+FILE = Path(__file__).parents[1] / "golden" / "exported_by_jax.xz"
 NUMBER = 24
 
 
