@@ -1,5 +1,6 @@
 // weft-opt: runs transforms and passes on a program in text form and prints the result. Used by
 // tests/ir, and by anyone who wants to see what the compiler makes of a program.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -41,6 +42,8 @@ The program is one in text form, as this prints it, or a module of StableHLO.
   --platform=NAME     platform to emit for: cpu (the default), cuda, tpu
   --locations         emit or print source locations
   --stats             ops, time and rewrites of each pass, on stderr
+  --pass-timing       time of each pass, summed up over its runs, and of all, on stderr
+  --print-after-all   the program after each pass that changed it, on stderr
   --report            what one run of the result takes, on stderr
   --fusions           what each fusion of the result costs, on stderr
   --list-passes       list the passes
@@ -58,6 +61,7 @@ struct Options {
   bool verify = false;
   bool locations = false;
   bool stats = false;
+  bool pass_timing = false;
   bool report = false;
   bool fusions = false;
   std::function<void()> list;  // set by the --list options: print that and nothing else
@@ -116,6 +120,11 @@ weft::VmapOptions parse_vmap(std::string_view text) {
 weft::GraphRef transposed(const weft::GraphRef& graph, const weft::Mask& linear) {
   weft::Mask all(graph->outputs().size(), true);
   return weft::transpose(graph, {.linear = linear, .cotangents = all, .instantiate = true})->graph;
+}
+
+void print_after(std::string_view pass, const weft::Graph& before, const weft::Graph& after) {
+  if (&before == &after) return;
+  std::fprintf(stderr, "// after %s\n%s\n", std::string(pass).c_str(), weft::print(after).c_str());
 }
 
 void list_passes() {
@@ -210,6 +219,9 @@ const std::vector<Flag>& flags() {
       {"--platform=", [](Options& o, std::string_view v) { o.emit_options.platform = v; }},
       {"--locations", [](Options& o, std::string_view) { o.locations = true; }},
       {"--stats", [](Options& o, std::string_view) { o.stats = true; }},
+      {"--pass-timing", [](Options& o, std::string_view) { o.pass_timing = true; }},
+      {"--print-after-all",
+       [](Options& o, std::string_view) { o.pass_options.dump = print_after; }},
       {"--report", [](Options& o, std::string_view) { o.report = true; }},
       {"--fusions", [](Options& o, std::string_view) { o.fusions = true; }},
       {"--list-passes", [](Options& o, std::string_view) { o.list = list_passes; }},
@@ -259,6 +271,29 @@ void print_stats(const std::vector<weft::PassStats>& all) {
   }
 }
 
+// Slowest first.
+void print_timing(const std::vector<weft::PassStats>& all) {
+  std::vector<weft::PassStats> passes;
+  double total = 0;
+  for (const weft::PassStats& s : all) {
+    total += s.seconds;
+    auto same = [&](const weft::PassStats& known) { return known.pass == s.pass; };
+    auto at = std::find_if(passes.begin(), passes.end(), same);
+    if (at == passes.end()) {
+      passes.push_back(s);
+    } else {
+      at->seconds += s.seconds;
+    }
+  }
+  std::stable_sort(passes.begin(), passes.end(),
+                   [](const auto& x, const auto& y) { return x.seconds > y.seconds; });
+  for (const weft::PassStats& s : passes) {
+    double share = total > 0 ? 100 * s.seconds / total : 0;
+    std::fprintf(stderr, "%-14s %10.3f ms %5.1f %%\n", s.pass.c_str(), s.seconds * 1e3, share);
+  }
+  std::fprintf(stderr, "%-14s %10.3f ms\n", "total", total * 1e3);
+}
+
 void print_fusions(const weft::Graph& graph) {
   for (const weft::FusionReport& f : weft::fusion_report(graph)) {
     std::fprintf(stderr, "%s: %u ops, flops %.0f, transcendentals %.0f, bytes %.0f -> %.0f\n",
@@ -295,6 +330,7 @@ void run(Options& options) {
     std::cout << weft::emit_stablehlo(*graph, options.emit_options).text;
   }
   if (options.stats) print_stats(stats);
+  if (options.pass_timing) print_timing(stats);
   if (options.report) std::cerr << weft::to_text(weft::analyze(*graph));
   if (options.fusions) print_fusions(*graph);
 }
