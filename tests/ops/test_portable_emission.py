@@ -190,3 +190,29 @@ def test_what_is_refused():
             compiler.emit_stablehlo(eig, target=target)
     with pytest.raises(ValueError, match="expected target None, 'portable' or 'iree'; got 'tvm'"):
         compiler.emit_stablehlo(callback.trace(x).graph, target="tvm")
+
+
+def test_what_iree_gets_wrong_is_avoided():
+    """Its forms have the same values: powers of signed numbers, stable sorts, indices outside."""
+    x = np.array([-2, -2, -2, 2, 0, -0.0, -8, -np.inf, -np.inf, np.nan, np.inf], np.float32)
+    y = np.array([3, 2, 0.5, 0.5, 0, 3, -1, 3, 0.5, 0, -np.inf], np.float32)
+    keys = np.array([1, 0, 1, 0, 1, 0, 0] * 9, np.int32)
+    numbers, places = np.arange(5, dtype=np.float32), np.array([0, 4, 5, 9, -1, -9], np.int32)
+
+    def uses(x, y, keys, numbers, places):
+        found = [numbers.at[places].get(mode=mode) for mode in ("clip", "fill")]
+        return wnp.power(x, y), wnp.argsort(keys), weft.lax.top_k(keys, 9), numbers[places], found
+
+    args = (x, y, keys, numbers, places)
+    graph = weft.jit(uses).trace(*args).graph
+    text = compiler.emit_stablehlo(graph, target="iree")
+    assert text != compiler.emit_stablehlo(graph, target="portable")
+    for got, want in zip(compiler.read(text)(*args), graph(*args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_float64_is_warned_of_for_iree():
+    wide, narrow = (weft.jit(wnp.sin).trace(np.ones(2, t)).graph for t in ("float64", "float32"))
+    with pytest.warns(UserWarning, match="iree-input-demote-f64-to-f32=false"):
+        compiler.emit_stablehlo(wide, target="iree")
+    compiler.emit_stablehlo(narrow, target="iree")  # warnings are errors in tests

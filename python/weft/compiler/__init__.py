@@ -10,6 +10,9 @@ Where a program is asked for it may be a Graph, what `make_jaxpr` returns, or a 
 function: `f.trace(x)`, `f.lower(x)` or that compiled.
 """
 
+import re as _re
+import warnings as _warnings
+
 from weft import _core
 from weft._surface import public as _public
 from weft.compiler._programs import (
@@ -251,6 +254,9 @@ def show(program, *args, path=None, **kwargs):
     return write_page(page_data(_program_of("show", program, args, kwargs)), path)
 
 
+_WIDE_FLOAT = _re.compile(r"\b(?:\d+x)*f64\b")
+
+
 def emit_stablehlo(program, name="main", *, platform="cpu", target=None, locations=False):
     """StableHLO text of a program as it stands (`optimize` it for what `jit` would compile).
 
@@ -275,7 +281,14 @@ def emit_stablehlo(program, name="main", *, platform="cpu", target=None, locatio
         raise AttributeValueError(
             f"emit_stablehlo expected target None, 'portable' or 'iree'; got {target!r}"
         )
-    return _core.emit_stablehlo(graph, name, target or platform, locations)
+    text = _core.emit_stablehlo(graph, name, target or platform, locations)
+    if target == "iree" and _WIDE_FLOAT.search(text):
+        _warnings.warn(
+            "emit_stablehlo: iree-compile makes float64 float32 by itself\n  Run it with "
+            "--iree-input-demote-f64-to-f32=false.",
+            stacklevel=2,
+        )
+    return text
 
 
 def to_hlo(stablehlo_text):

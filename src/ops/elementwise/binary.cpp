@@ -7,6 +7,7 @@
 
 #include "ops/def/axes.h"
 #include "ops/def/presets.h"
+#include "ops/elementwise/choices.h"
 #include "ops/elementwise/family.h"
 
 namespace weft {
@@ -324,6 +325,26 @@ std::string power_of_zero(EmitCtx& c, std::string base, std::string exponent, st
   return c.inline_graph(*graph, args)[0];
 }
 
+// x ** y, of |x| ** y: of numbers below 0, and of 0 ** 0, IREE 3.13 makes nan.
+std::string power_of_sign(EmitCtx& c, std::string_view x, std::string_view y,
+                          std::string_view power) {
+  GraphBuilder b;
+  Val in[3];
+  for (Val& v : in) v = {&b, b.input(c.out_type())};
+  auto number = [&](double value) { return full(b, c.out_type(), value); };
+  Val zero = number(0), is_whole = eq(floor(in[1]), in[1]);
+  Val is_odd = logical_and(is_whole, ne(floor(in[1] * 0.5) * 2.0, in[1]));
+  // Also of -0.
+  Val is_minus = logical_or(lt(in[0], zero), lt(1.0 / in[0], zero));
+  Val is_nan =
+      logical_and(logical_and(lt(in[0], zero), gt(in[0], number(-kInf))), logical_not(is_whole));
+  Val signed_power = select(logical_and(is_minus, is_odd), -in[2], in[2]);
+  Val power_of_number = select(is_nan, number(kNan), signed_power);
+  Value result = select(eq(in[1], zero), number(1), power_of_number).value;
+  std::string args[] = {std::string(x), std::string(y), std::string(power)};
+  return c.inline_graph(*b.finish({&result, 1}), args)[0];
+}
+
 void emit_pow(EmitCtx& c) {
   const Dims& shape = c.out_type()->shape();
   std::string operands[] = {c.in_as(0, shape), c.in_as(1, shape)};
@@ -331,7 +352,11 @@ void emit_pow(EmitCtx& c) {
   TypeRef given = with_shape(c.in_type(1), shape);
   if (given != c.out_type())
     operands[1] = emit_op(c, "stablehlo.convert", {&operands[1], 1}, {&given, 1}, c.out_type());
+  bool by_size = c.platform() == "iree" && is_float(c.out_type()->dtype());
+  const std::string x = operands[0];
+  if (by_size) operands[0] = emit_op(c, "stablehlo.abs", {&x, 1}, {types, 1}, c.out_type());
   std::string power = emit_op(c, "stablehlo.power", operands, types, c.out_type());
+  if (by_size) power = power_of_sign(c, x, operands[1], power);
   if (is_complex(c.out_type()->dtype())) power = power_of_zero(c, operands[0], operands[1], power);
   c.set_out(0, power);
 }

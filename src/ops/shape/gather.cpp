@@ -110,6 +110,24 @@ Val filled_gather(Val x, Val indices, const AttrRecord& attrs) {
   return select(mask, broadcast_to(fill_literal(*x.builder, x.dtype(), attrs), y.shape()), y);
 }
 
+void emit_gather_line(EmitCtx& c, const Addressing& a, std::string_view operands) {
+  emit_results(
+      c, cat("\"stablehlo.gather\"(", operands, ") <{dimension_numbers = #stablehlo.gather<",
+             dimension_numbers(a, kGatherNames, c.in_type(1)),
+             ">, indices_are_sorted = ", a.sorted ? "true" : "false",
+             ", slice_sizes = ", mlir_ints(c.attr().ints("slice_sizes")), "}> : ", signature(c)));
+}
+
+// IREE 3.13 reads past the end where others clamp.
+void emit_checked_gather(EmitCtx& c, const Addressing& a) {
+  GraphBuilder b;
+  Val indices{&b, b.input(c.in_type(1))};
+  Value inside = clipped(indices, a, c.in_type(0)->shape(), c.attr().ints("slice_sizes")).value;
+  std::string given[] = {c.in(1)};
+  std::string starts = c.inline_graph(*b.finish({&inside, 1}), given)[0];
+  emit_gather_line(c, a, cat(c.in(0), ", ", starts));
+}
+
 // XLA clamps starts as mode "clip" wants it. But it makes a slice of one window, and loses the
 // clamp where that becomes one with another slice (see slice.cpp), so the start of one window is
 // clamped here.
@@ -119,12 +137,8 @@ void emit_gather(EmitCtx& c) {
   DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
   bool clips = a.mode == "clip" && has_one_window(c.in_type(1)) && !a.index_map.empty();
   if (a.mode != "fill" && !clips && index == c.in_type(1)->dtype()) {
-    emit_results(c, cat("\"stablehlo.gather\"(", operand_list(c),
-                        ") <{dimension_numbers = #stablehlo.gather<",
-                        dimension_numbers(a, kGatherNames, c.in_type(1)),
-                        ">, indices_are_sorted = ", a.sorted ? "true" : "false",
-                        ", slice_sizes = ", mlir_ints(sizes), "}> : ", signature(c)));
-    return;
+    if (c.platform() == "iree" && !a.index_map.empty()) return emit_checked_gather(c, a);
+    return emit_gather_line(c, a, operand_list(c));
   }
   emit_as(c, [&](const Vals& xs) {
     Val indices = convert(xs[1], index);

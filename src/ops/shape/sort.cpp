@@ -181,6 +181,22 @@ Vals sort_as_bits(const EmitCtx& c, const Vals& xs) {
   return results;
 }
 
+// With positions as the last key: IREE 3.13 does not keep equal elements in their order.
+Vals sort_with_positions(const Vals& xs, const AttrRecord& attrs) {
+  auto num_keys = static_cast<size_t>(attrs.integer("num_keys"));
+  Val first = xs[0];
+  Vals all(std::span<const Val>(xs).first(num_keys));
+  all.push_back(iota(*first.builder, make_type(DType::kI32, first.shape()),
+                     static_cast<int>(attrs.integer("dimension"))));
+  all.append(Vals(std::span<const Val>(xs).subspan(num_keys)));
+  Vals sorted =
+      apply(op_named<"sort">(), all,
+            attrs.with({{"is_stable", false}, {"num_keys", attrs.integer("num_keys") + 1}}));
+  Vals out(std::span<const Val>(sorted).first(num_keys));
+  out.append(Vals(std::span<const Val>(sorted).subspan(num_keys + 1)));
+  return out;
+}
+
 void emit_sort(EmitCtx& c) {
   if (c.in_type(0)->num_elements() == 0) {
     for (size_t i = 0; i < c.size(); ++i) c.set_out(i, c.in(i));
@@ -196,6 +212,8 @@ void emit_sort(EmitCtx& c) {
     return emit_as_all(c, [&](const Vals& xs) { return sort_by_counting(xs, c.attr()); });
   if (c.platform() == "cpu" && std::ranges::any_of(c.in_types, is_bfloat16))
     return emit_as_all(c, [&](const Vals& xs) { return sort_as_bits(c, xs); });
+  if (c.platform() == "iree" && c.attr().boolean("is_stable"))
+    return emit_as_all(c, [&](const Vals& xs) { return sort_with_positions(xs, c.attr()); });
   std::string region =
       c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
   emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
