@@ -1,8 +1,9 @@
 """Programs of jax as the bytes that jax.export writes.
 
-`python tests/support/exported_by_jax.py` exports those of `read_programs.py` that have gradients, with
-jax and the package flatbuffers, and keeps their bytes in golden/exported_by_jax.xz. Every other one has
-its derivative in them. Arguments, results and gradients are those that `read_programs.py` keeps.
+`python tests/support/exported_by_jax.py` exports those of `read_programs.py` that have gradients,
+with jax and the package flatbuffers, and keeps their bytes in golden/exported_by_jax.xz. Every
+other one has its derivative in them. Arguments, results and gradients are those that
+`read_programs.py` keeps.
 """
 
 import json
