@@ -4,26 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <optional>
 #include <string>
 #include <unordered_set>
 
-#include "weft/weft.h"
+#include "handles.h"
 
 struct weft_string {
   std::string text;
-};
-
-struct weft_error {
-  weft_error_kind kind;
-  std::string message;
-  weft::TextPlace place;
-};
-
-struct weft_graph {
-  weft::GraphRef graph;
 };
 
 struct weft_builder {
@@ -34,87 +22,10 @@ struct weft_builder {
 
 namespace {
 
+using namespace weft::capi;
 using weft::cat;
 
-// An argument that a function does not take.
-struct BadArgument {
-  std::string message;
-};
-
-weft_error_kind kind_of(weft::ErrorKind kind) {
-  switch (kind) {
-    case weft::ErrorKind::kType:
-      return WEFT_ERROR_TYPE;
-    case weft::ErrorKind::kDtype:
-      return WEFT_ERROR_DTYPE;
-    case weft::ErrorKind::kShape:
-      return WEFT_ERROR_SHAPE;
-    case weft::ErrorKind::kValue:
-      return WEFT_ERROR_VALUE;
-    case weft::ErrorKind::kIndex:
-      return WEFT_ERROR_INDEX;
-    case weft::ErrorKind::kParse:
-      return WEFT_ERROR_PARSE;
-    case weft::ErrorKind::kDepth:
-      return WEFT_ERROR_DEPTH;
-    case weft::ErrorKind::kSharding:
-      return WEFT_ERROR_SHARDING;
-    case weft::ErrorKind::kNotImplemented:
-      return WEFT_ERROR_NOT_IMPLEMENTED;
-    case weft::ErrorKind::kInternal:
-      return WEFT_ERROR_INTERNAL;
-  }
-  return WEFT_ERROR_INTERNAL;
-}
-
-// What is given where there is no memory for an error; it is not freed.
-weft_error& out_of_memory() {
-  static weft_error error{WEFT_ERROR_MEMORY, "expected memory to be left", {}};
-  return error;
-}
-
-// Runs f and gives what it throws as an error.
-template <typename F>
-weft_error* guarded(F&& f) noexcept {
-  try {
-    try {
-      f();
-      return nullptr;
-    } catch (const weft::Error& error) {
-      return new weft_error{kind_of(error.kind()), error.what(), error.place()};
-    } catch (const BadArgument& bad) {
-      return new weft_error{WEFT_ERROR_ARGUMENT, bad.message, {}};
-    } catch (const std::bad_alloc&) {
-      return &out_of_memory();
-    } catch (const std::exception& error) {
-      return new weft_error{WEFT_ERROR_INTERNAL, error.what(), {}};
-    }
-  } catch (const std::bad_alloc&) { return &out_of_memory(); }
-}
-
-template <typename T>
-T& required(T* pointer, const char* name) {
-  if (!pointer) throw BadArgument{cat("expected ", name, "; got NULL")};
-  return *pointer;
-}
-
-std::string_view view(weft_text text) {
-  if (!text.data && text.size) throw BadArgument{"expected the characters of a text; got NULL"};
-  return text.data ? std::string_view(text.data, text.size) : std::string_view();
-}
-
 weft_text text_of(std::string_view text) { return {text.data(), text.size()}; }
-
-template <typename T>
-std::span<const T> list(const T* items, size_t size, const char* name) {
-  if (size) required(items, name);
-  return {items, size};
-}
-
-weft::TypeRef type_of(weft_type type) { return reinterpret_cast<weft::TypeRef>(type); }
-weft_type handle(weft::TypeRef type) { return reinterpret_cast<weft_type>(type); }
-
-const weft::GraphRef& graph_of(const weft_graph* graph) { return required(graph, "a graph").graph; }
 
 void give(weft_graph** out, weft::GraphRef graph) {
   required(out, "a place for the graph") = new weft_graph{std::move(graph)};
@@ -193,16 +104,6 @@ std::vector<std::string> split(std::string_view text) {
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return parts;
-}
-
-// A struct of the caller's, which may be shorter or longer than ours, as far as both have it.
-template <typename T>
-T read_struct(const T& given) {
-  T own{};
-  if (given.struct_size < sizeof(size_t))
-    throw BadArgument{cat("expected a struct with its size in front; got ", given.struct_size)};
-  std::memcpy(&own, &given, std::min(given.struct_size, sizeof(T)));
-  return own;
 }
 
 }  // namespace

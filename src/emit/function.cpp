@@ -120,6 +120,10 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
   return outputs;
 }
 
+void FunctionWriter::note_target(std::string_view name) {
+  module_.note_target(name, frame_->op->info->name, loc_);
+}
+
 void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);

@@ -65,10 +65,10 @@ const std::string& ModuleWriter::type_text(TypeRef type) {
   return it->second;
 }
 
-void ModuleWriter::note_target(std::string_view name, Loc loc) {
+void ModuleWriter::note_target(std::string_view name, std::string_view op, Loc loc) {
   for (const CallTarget& t : targets_)
     if (t.name == name) return;
-  targets_.push_back({std::string(name), loc});
+  targets_.push_back({std::string(name), op, loc});
 }
 
 std::string ModuleWriter::unique_symbol(std::string_view name) {

@@ -54,7 +54,7 @@ class ModuleWriter {
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
   std::vector<Inspection>& inspections() { return inspections_; }
   std::vector<CallTarget>& targets() { return targets_; }
-  void note_target(std::string_view name, Loc loc);
+  void note_target(std::string_view name, std::string_view op, Loc loc);
   void note_barrier(Barriers where) { barriers_ = std::max(barriers_, where); }
   Barriers barriers() const { return barriers_; }
   Surveyor& surveyor() { return surveyor_; }
@@ -150,7 +150,7 @@ class FunctionWriter final : public EmitCtx {
   std::string region(const Graph& graph, std::string_view terminator) override;
   void host_callback(const ObjectRef& function, bool partitioned) override;
   void inspect_sharding(const ObjectRef& function) override;
-  void note_target(std::string_view name) override { module_.note_target(name, loc_); }
+  void note_target(std::string_view name) override;
   std::string region_on(const Graph& graph, std::span<const std::string> args,
                         std::string_view terminator, std::string_view token) override;
   std::string token() override;

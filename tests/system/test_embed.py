@@ -18,6 +18,10 @@ from conftest import EVERYTHING, ROOT
 import weft
 
 EMBED = ROOT / "tests" / "embed"
+# Those that are installed.
+HEADERS = [
+    path for folder in ("src", "run", "capi") for path in (ROOT / folder).glob("include/weft/*.h")
+]
 # Object files of the wheel; what `pip install .` of tools/test leaves behind is used again.
 PACKAGE_BUILD = Path(os.environ.get("WEFT_BUILD_DIR", ROOT / "build" / "package"))
 
@@ -104,6 +108,7 @@ def test_contents_of_the_wheel(wheel):
         "weft/jax_names.txt",
         "weft/_cpp/include/weft/weft.h",
         "weft/_cpp/lib/libweft.a",
+        "weft/_cpp/lib/libweft-run.a",
         "weft/_cpp/lib/libweft.so",
         "weft/_cpp/lib/cmake/weft/weft-config.cmake",
         "weft/_cpp/lib/cmake/weft/weft-config-version.cmake",
@@ -114,9 +119,7 @@ def test_contents_of_the_wheel(wheel):
         assert name in names
     (extension,) = (n for n in names if re.fullmatch(r"weft/_core\..*\.so", n))
     assert b".symtab" not in zipfile.ZipFile(wheel).read(extension)  # stripped
-    headers = {
-        p.name for folder in ("src", "capi") for p in (ROOT / folder).glob("include/weft/*.h")
-    }
+    headers = {path.name for path in HEADERS}
     assert {n.rpartition("/")[2] for n in names if n.startswith("weft/_cpp/include/")} == headers
     assert len([n for n in names if n.startswith("weft/_core") and not n.endswith(".pyi")]) == 1
     folders = {n.partition("/")[0] for n in names}
@@ -132,12 +135,13 @@ def test_contents_of_the_sdist(tmp_path):
         names = {name.partition("/")[2] for name in tar.getnames()}
     sources = {
         str(path.relative_to(ROOT))
-        for folder in ("src", "csrc", "capi", "python")
+        for folder in ("src", "csrc", "run", "capi", "python")
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".h", ".cpp", ".py", ".txt")
     }
     assert sources <= names
-    others = {name for name in names if not name.startswith(("src/", "csrc/", "capi/", "python/"))}
+    folders = ("src/", "csrc/", "run/", "capi/", "python/")
+    others = {name for name in names if not name.startswith(folders)}
     assert others == {
         "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
         "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "cmake/requirements.cmake",
@@ -148,7 +152,7 @@ def test_contents_of_the_sdist(tmp_path):
 
 def test_headers_name_the_licence():
     """They are installed beside those of other packages, away from LICENSE."""
-    for header in (ROOT / "src" / "include" / "weft").glob("*.h"):
+    for header in HEADERS:
         assert header.read_text().startswith("// SPDX-License-Identifier: Apache-2.0\n"), header
 
 
@@ -164,7 +168,7 @@ def test_installed_by_cmake_alone(site, tmp_path):
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja")
     # The same files would be built; where they go is what counts.
-    for library in (site / "weft" / "_cpp" / "lib").glob("libweft.*"):
+    for library in (site / "weft" / "_cpp" / "lib").glob("libweft*"):
         shutil.copy(library, build)
     shutil.copy(site / "bin" / "weft-opt", build)
     run("cmake", "--install", build, "--prefix", prefix, "--component", "dev")
@@ -235,10 +239,11 @@ def test_rust_program_maps(c_program):
 def test_the_c_library_shows_its_functions_alone(site):
     library = site / "weft" / "_cpp" / "lib" / "libweft.so"
     shown = set(re.findall(r" T (\S+)", run("nm", "-D", "--defined-only", library)))
-    header = (ROOT / "capi" / "include" / "weft" / "c_api.h").read_text()
-    assert shown == set(re.findall(r"^WEFT_C_API [^;(]*?(\w+)\(", header, re.MULTILINE))
+    folder = ROOT / "capi" / "include" / "weft"
+    headers = (folder / "c_api.h").read_text() + (folder / "run.h").read_text()
+    assert shown == set(re.findall(r"^WEFT_C_API [^;(]*?(\w+)\(", headers, re.MULTILINE))
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", library)))
-    allowed = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "ld-linux")
+    allowed = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libdl.", "ld-linux")
     assert all(name.startswith(allowed) for name in needed)
     assert library.stat().st_size < 8e6
 

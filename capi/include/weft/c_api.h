@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 /* Major number times 65536 plus minor number. */
-#define WEFT_ABI_VERSION 0x00010000u
+#define WEFT_ABI_VERSION 0x00010001u
 
 WEFT_C_API uint32_t weft_abi_version(void);
 /* "0.1.0" */
@@ -71,7 +71,8 @@ typedef enum weft_error_kind {
   WEFT_ERROR_NOT_IMPLEMENTED = 9, /* a rule that an op lacks */
   WEFT_ERROR_INTERNAL = 10,       /* a fault of weft itself */
   WEFT_ERROR_ARGUMENT = 11, /* an argument of a function of this header that it does not take */
-  WEFT_ERROR_MEMORY = 12    /* no memory left */
+  WEFT_ERROR_MEMORY = 12,   /* no memory left */
+  WEFT_ERROR_PLUGIN = 13    /* what a PJRT plugin refuses, and libraries that are none */
 } weft_error_kind;
 
 typedef struct weft_error weft_error;

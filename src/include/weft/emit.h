@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/api.h"
@@ -29,7 +30,8 @@ struct Inspection {
 // A function that a module calls by a name that the runtime must know.
 struct CallTarget {
   std::string name;
-  Loc loc;  // of the first call
+  std::string_view op;  // that makes the first call
+  Loc loc;              // of it
 };
 
 struct EmitOptions {
