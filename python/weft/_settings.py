@@ -564,7 +564,7 @@ _INERT = {
         "rocm_visible_devices": "all",
         "xla_backend": "",
     },
-    "there is nothing of Pallas": {
+    "kernels of Pallas are interpreted": {
         "mosaic_allow_hlo": False,
         "pallas_enable_debug_checks": False,
         "pallas_poison_buffers": False,

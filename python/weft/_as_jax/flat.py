@@ -4,6 +4,7 @@ jax.extend.linear_util and jax.interpreters.partial_eval for it."""
 from typing import Any, NamedTuple
 
 from weft import _core
+from weft._absent import explanation, is_known
 from weft._stages.options import complete
 from weft._stages.program import make_jaxpr
 from weft._types.avals import ShapeDtypeStruct
@@ -282,9 +283,12 @@ class NotThere:
 
     def __new__(cls, *args, **kwargs):
         if NotThere in cls.__bases__:
+            name = f"{cls.__module__}.{cls.__qualname__}"
+            path = name.removeprefix("jax.")
             raise NotImplementedError(
-                f"{cls.__module__}.{cls.__qualname__} is a part of the inside of JAX that weft has "
-                "no counterpart of"
+                explanation(path)
+                if is_known(path)
+                else f"{name} is a part of the inside of JAX that weft has no counterpart of"
             )
         return super().__new__(cls)
 

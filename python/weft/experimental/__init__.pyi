@@ -10,6 +10,7 @@ from weft.experimental import layout as layout
 from weft.experimental import mesh_utils as mesh_utils
 from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
+from weft.experimental import pallas as pallas
 from weft.experimental import pjit as pjit
 from weft.experimental import random as random
 from weft.experimental import rnn as rnn
