@@ -242,11 +242,3 @@ def absent_module(name):
     """The error for `import` of a module of jax that weft lacks; None for other modules."""
     path = name.removeprefix("weft.")
     return ModuleNotFoundError(explanation(path), name=name) if is_known(path) else None
-
-
-def absent_method(name):
-    """The error for an attribute that only arrays with values have."""
-    return AttributeError(
-        f"a traced array has no {name!r}: it stands for any value, which is on a device only when "
-        "the program runs"
-    )

@@ -561,20 +561,117 @@ _BOTH = {
 
 
 class _Absent:
-    """In the place of an attribute that only arrays with values have: says so."""
+    """In the place of an attribute that is not there: says why, or what to write."""
 
-    def __init__(self, name):
-        self._name = name
+    def __init__(self, name, text):
+        self._name, self._text = name, text
 
     def __get__(self, instance, owner):
-        from weft._absent import absent_method  # reads a table: nothing that import should do
-
-        raise absent_method(self._name)
+        # Without the object, so that Python adds no guess of its own.
+        raise AttributeError(self._text, name=self._name)
 
 
 def _dir(self):
     kind = type(self)
     return [n for n in object.__dir__(self) if not isinstance(vars(kind).get(n), _Absent)]
+
+
+def _no_device(name):
+    return (
+        f"a traced array has no {name!r}: it stands for any value, which is on a device only when "
+        "the program runs"
+    )
+
+
+# Attributes of tensors of other frameworks, and what is written here.
+_IN_PLACE = "arrays never change: write x = "
+_OF_TENSORS = {
+    "abs": "write abs(x)",
+    "add": "write x + y",
+    "add_": _IN_PLACE + "x + y",
+    "assign": _IN_PLACE + "y",
+    "backward": "derivatives are of functions: write weft.grad(f)(x)",
+    "bmm": "write x @ y",
+    "bool": "write x.astype(bool)",
+    "cat": "write weft.numpy.concatenate([x, y])",
+    "chunk": "write weft.numpy.array_split(x, n)",
+    "clamp": "write x.clip(low, high)",
+    "clamp_": _IN_PLACE + "x.clip(low, high)",
+    "clone": "arrays never change: write x itself, or x.copy() for a buffer of its own",
+    "contiguous": "arrays are contiguous: write x itself",
+    "copy_": _IN_PLACE + "y",
+    "cos": "write weft.numpy.cos(x)",
+    "cpu": "write weft.device_put(x, weft.devices('cpu')[0])",
+    "cuda": "write weft.device_put(x, weft.devices('gpu')[0])",
+    "data_ptr": "write x.unsafe_buffer_pointer()",
+    "detach": "write weft.lax.stop_gradient(x)",
+    "detach_": _IN_PLACE + "weft.lax.stop_gradient(x)",
+    "dim": "write x.ndim",
+    "div": "write x / y",
+    "div_": _IN_PLACE + "x / y",
+    "double": "write x.astype('float64')",
+    "element_size": "write x.itemsize",
+    "eq": "write x == y",
+    "exp": "write weft.numpy.exp(x)",
+    "expand": "write weft.numpy.broadcast_to(x, shape)",
+    "expand_as": "write weft.numpy.broadcast_to(x, y.shape)",
+    "fill_": _IN_PLACE + "weft.numpy.full_like(x, value)",
+    "flip": "write weft.numpy.flip(x, axis)",
+    "float": "write x.astype('float32')",
+    "gather": "write weft.numpy.take_along_axis(x, index, axis)",
+    "get_shape": "write x.shape",
+    "grad": "derivatives are of functions: write weft.grad(f)(x)",
+    "grad_fn": "derivatives are of functions: write weft.grad(f)(x)",
+    "half": "write x.astype('float16')",
+    "index_select": "write weft.numpy.take(x, index, axis)",
+    "int": "write x.astype('int32')",
+    "is_contiguous": "arrays are contiguous",
+    "is_cuda": "write x.devices()",
+    "log": "write weft.numpy.log(x)",
+    "long": "write x.astype('int64')",
+    "masked_fill": "write weft.numpy.where(mask, value, x)",
+    "masked_fill_": _IN_PLACE + "weft.numpy.where(mask, value, x)",
+    "matmul": "write x @ y",
+    "mm": "write x @ y",
+    "mul": "write x * y",
+    "mul_": _IN_PLACE + "x * y",
+    "narrow": "write weft.lax.slice_in_dim(x, start, stop, axis=axis)",
+    "norm": "write weft.numpy.linalg.norm(x)",
+    "numel": "write x.size",
+    "numpy": "write numpy.asarray(x)",
+    "permute": "write x.transpose(axes)",
+    "pow": "write x ** y",
+    "relu": "write weft.nn.relu(x)",
+    "requires_grad": "derivatives are of functions: write weft.grad(f)(x)",
+    "requires_grad_": "derivatives are of functions: write weft.grad(f)(x)",
+    "scatter": "write x.at[index].set(y)",
+    "scatter_": _IN_PLACE + "x.at[index].set(y)",
+    "scatter_add_": _IN_PLACE + "x.at[index].add(y)",
+    "sigmoid": "write weft.nn.sigmoid(x)",
+    "sin": "write weft.numpy.sin(x)",
+    "softmax": "write weft.nn.softmax(x)",
+    "split": "write weft.numpy.split(x, sections, axis)",
+    "sqrt": "write weft.numpy.sqrt(x)",
+    "sub": "write x - y",
+    "sub_": _IN_PLACE + "x - y",
+    "t": "write x.T",
+    "tanh": "write weft.numpy.tanh(x)",
+    "tile": "write weft.numpy.tile(x, repeats)",
+    "to": "write x.astype(dtype), or weft.device_put(x, device)",
+    "topk": "write weft.lax.top_k(x, k)",
+    "tril": "write weft.numpy.tril(x)",
+    "triu": "write weft.numpy.triu(x)",
+    "type": "write x.astype(dtype)",
+    "type_as": "write x.astype(y.dtype)",
+    "unbind": "write weft.numpy.unstack(x, axis=axis)",
+    "unsqueeze": "write weft.numpy.expand_dims(x, axis)",
+    "where": "write weft.numpy.where(condition, x, y)",
+    "zero_": _IN_PLACE + "weft.numpy.zeros_like(x)",
+}
+
+
+def _no_tensor(name, text):
+    return f"arrays have no attribute {name!r}: {text}"
 
 
 # A value has these only where it is, on a device. Code asks for the first ones to tell arrays that
@@ -645,8 +742,10 @@ def install():
     """Sets the methods on the types."""
     for name, (text, call, result) in _DOCS.items():
         _ARRAY[name].__doc__ = f"{text}\n\n{example_section(call, result)}"
-    absent = {name: _Absent(name) for name in _CONCRETE_ONLY}
-    for kind, *tables in ((_core.Array, _BOTH, _ARRAY), (Tracer, absent, _BOTH, _TRACER)):
+    absent = {name: _Absent(name, _no_device(name)) for name in _CONCRETE_ONLY}
+    tensors = {name: _Absent(name, _no_tensor(name, text)) for name, text in _OF_TENSORS.items()}
+    kinds = ((_core.Array, tensors, _BOTH, _ARRAY), (Tracer, tensors, absent, _BOTH, _TRACER))
+    for kind, *tables in kinds:
         for table in tables:
             for name, method in table.items():
                 setattr(kind, name, public_function(method))
@@ -656,7 +755,9 @@ def show_members():
     """Gives weft.Array the attributes that arrays have, when all of them are there."""
     for name, value in vars(_core.Array).items():
         is_special = name.startswith("__") and name.endswith("__")
-        if name not in ("__doc__", "__module__") and (is_special or not name.startswith("_")):
+        if isinstance(value, _Absent) or name in ("__doc__", "__module__"):
+            continue
+        if is_special or not name.startswith("_"):
             setattr(Array, name, _member(name, value))
 
 

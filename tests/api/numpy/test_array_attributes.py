@@ -7,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from weft._array import _OF_TENSORS
 from weft.errors import ConcretizationTypeError
 from weft.sharding import SingleDeviceSharding
 
@@ -240,3 +241,19 @@ def test_the_class_has_the_attributes_of_arrays():
         weft.Array.shape.fget(3)
     with pytest.raises(ConcretizationTypeError, match="devices"):
         weft.jit(weft.Array.devices)(X)
+
+
+@pytest.mark.parametrize("name", sorted(_OF_TENSORS))
+def test_attributes_of_tensors_of_other_frameworks_say_what_to_write(name):
+    assert name not in dir(X) and not hasattr(weft.Array, name)
+
+    def ask(x):
+        with pytest.raises(
+            AttributeError, match=f"no attribute '{name}': .*{_OF_TENSORS[name][:6]}"
+        ):
+            getattr(x, name)
+        assert not hasattr(x, name)
+        return x
+
+    ask(X)
+    weft.jit(ask)(X)
