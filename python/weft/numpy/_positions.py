@@ -1,8 +1,6 @@
 """Positions in flattened arrays as indices along the axes, and back."""
 
-import math
-
-import numpy as np
+import functools
 
 from weft import _core
 from weft._arguments import static_ints, strong
@@ -12,6 +10,7 @@ from weft.errors import AttributeValueError, DTypeError
 from weft.numpy import _indexing as indexing, _ufuncs as u
 from weft.numpy._counted import known
 from weft.numpy._division_powers import floor_divide, remainder
+from weft.numpy._select import where
 
 
 def unravel_index(indices, shape):
@@ -19,7 +18,7 @@ def unravel_index(indices, shape):
 
     Args:
       indices: integers; negative ones count from the end, those out of bounds stand for the ends.
-      shape: the shape of the array.
+      shape: the shape of the array; its sizes may be traced.
 
     Returns:
       A tuple of arrays of the shape of `indices`, one for each axis, of the dtype that `indices`
@@ -31,28 +30,44 @@ def unravel_index(indices, shape):
       >>> wnp.unravel_index(wnp.array([0, 5]), (2, 3))
       (Array([0, 1], dtype=int32), Array([0, 2], dtype=int32))
     """
-    sizes = static_ints(shape, "unravel_index", "the shape")
+    rank = getattr(shape, "ndim", 0 if isinstance(shape, int) else 1)
+    given = tuple(shape) if rank else (shape,)
+    sizes = [_axis_size(n) for n in given]
     dtype = dtype_of(indices)
     if not is_integer(dtype) and not is_bool(dtype):
         raise DTypeError(f"[unravel_index] expected integers; got dtype {dtype}")
-    given = tuple(shape) if np.ndim(shape) else (shape,)
-    axes = zip(_unravel_index(indices, shape=sizes), given, strict=True)
+    axes = zip(_unravel_index(indices, sizes), given, strict=True)
     return tuple(_core.astype(at, *_core.result_type(indices, size)) for at, size in axes)
 
 
-@composite(static_argnames=("shape",))
-def _unravel_index(indices, *, shape):
-    if is_bool(dtype_of(indices)):
-        indices = _core.astype(indices, default_int(), True)
-    size = math.prod(shape)
-    at = indexing.wrapped(indices, size, indexing.index_dtype([indices]))
-    at = u.maximum(u.minimum(at, size - 1), 0)
-    results = []
-    for n in reversed(shape):
-        results.append(remainder(at, max(n, 1)))
-        at = floor_divide(at, max(n, 1))
+def _axis_size(n):
+    """The size of an axis: a Python integer, or an integer that is traced."""
+    if isinstance(n, _core.Tracer) and is_integer(n.dtype) and not n.ndim:
+        return n
+    return static_ints(n, "unravel_index", "the shape")[0]
+
+
+@composite
+def _unravel_index(indices, sizes):
     own = dtype_of(indices)
+    if is_bool(own):
+        own = default_int()
+        indices = _core.astype(indices, own, True)
+    dtype = indexing.index_dtype([indices])
+    sizes = [_core.astype(n, dtype) for n in sizes]
+    size = functools.reduce(u.multiply, sizes, 1)
+    at = indexing.wrapped(indices, 0, dtype)
+    at = u.minimum(where(u.less(at, 0), u.add(at, size), at), u.subtract(size, 1))
+    at = u.maximum(at, 0)
+    results = []
+    for n in map(_at_least_one, reversed(sizes)):
+        results.append(remainder(at, n))
+        at = floor_divide(at, n)
     return [indexing.like(_core.astype(each, own), indices) for each in reversed(results)]
+
+
+def _at_least_one(n):
+    return u.maximum(n, 1)
 
 
 _MODES = ("raise", "wrap", "clip", "ignore")

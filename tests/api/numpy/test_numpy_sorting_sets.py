@@ -1085,3 +1085,16 @@ def test_top_k_of_short_floats_sorts_nothing(dtype):
     wanted = np.argsort(-x.astype(float), axis=1, kind="stable")[:, :4]
     np.testing.assert_array_equal(order, wanted)
     assert values.tobytes() == np.take_along_axis(x, wanted, 1).tobytes()
+
+
+def test_unravel_index_of_a_traced_shape():
+    indices = np.array([5, 11, 0, 7])
+    right = np.unravel_index(indices, (3, 4))
+    shapes = ([wnp.array([3, 4])], [(wnp.array(3), 4)])
+    for (shape,) in shapes:
+        found = weft.jit(wnp.unravel_index)(indices, shape)
+        assert [axis.tolist() for axis in found] == [axis.tolist() for axis in right]
+    found = weft.jit(wnp.unravel_index)(np.array([-1, 30, -30]), wnp.array([3, 4]))
+    assert [axis.tolist() for axis in found] == [[2, 2, 0], [3, 3, 0]]
+    with pytest.raises(ConcretizationTypeError):
+        weft.jit(wnp.unravel_index)(indices, wnp.array([3.0, 4.0]))
