@@ -10,7 +10,7 @@
 namespace weft::pjrt {
 
 inline constexpr int kMajor = 0;
-// The oldest and the newest version that this form was compared with.
+// The oldest version that has this form, and the newest that is taken; tests run 0.81 and 0.115.
 inline constexpr int kOldestMinor = 81;
 inline constexpr int kNewestMinor = 117;
 
