@@ -30,8 +30,9 @@ def unravel_index(indices, shape):
       >>> wnp.unravel_index(wnp.array([0, 5]), (2, 3))
       (Array([0, 1], dtype=int32), Array([0, 2], dtype=int32))
     """
-    rank = getattr(shape, "ndim", 0 if isinstance(shape, int) else 1)
-    given = tuple(shape) if rank else (shape,)
+    if isinstance(shape, int) or not getattr(shape, "ndim", 1):
+        shape = (shape,)
+    given = tuple(shape)
     sizes = [_axis_size(n) for n in given]
     dtype = dtype_of(indices)
     if not is_integer(dtype) and not is_bool(dtype):

@@ -55,10 +55,9 @@ class _Window:
             )
         self.sizes = tuple(axis.block_size for axis in self.axes)
         self.kept = tuple(axis.block_size for axis in self.axes if not isinstance(axis, Squeezed))
-        self.before = tuple(axis.padding[0] if _is_element(axis) else 0 for axis in self.axes)
+        self.before = tuple(_padding(axis)[0] for axis in self.axes)
         self.held = tuple(
-            cdiv(sum(axis.padding) + n if _is_element(axis) else n, axis.block_size)
-            * axis.block_size
+            cdiv(sum(_padding(axis)) + n, axis.block_size) * axis.block_size
             for axis, n in zip(self.axes, self.shape, strict=True)
         )
 
@@ -108,8 +107,8 @@ class _Window:
         ref[...] = block
 
 
-def _is_element(axis):
-    return isinstance(axis, Element)
+def _padding(axis):
+    return axis.padding if isinstance(axis, Element) else (0, 0)
 
 
 def _axis(size, what):
