@@ -420,7 +420,7 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
   if (is_key(dtype) && x.type->dtype() != dtype)
     raise_error("DTypeError", "expected a dtype of numbers or bools to convert to; got ",
                 numpy_name(dtype), "\n  weft.random.wrap_key_data makes keys of their words.");
-  if (x.kind == OperandKind::kScalar) {
+  if (x.kind == OperandKind::kScalar && !is_symbolic_dim(x.object)) {
     if (!c) return on_default_place(x, dtype, weak, place_by_default());
     Literal value = scalar_value(x, dtype, Wrapping::kNever);
     return Ref::steal(make_tracer(c, c->builder.literal(value), weak));

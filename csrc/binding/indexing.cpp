@@ -10,6 +10,7 @@
 #include "binding/bind.h"
 #include "references/hooks.h"
 #include "tracing/trace.h"
+#include "weft/checked.h"
 
 namespace weft::py {
 namespace {
@@ -39,13 +40,55 @@ Values op(TraceContext& c, const char* name, std::span<const Value> xs,
 bool is_basic(PyObject* item) {
   if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item)) return true;
   if (PyBool_Check(item)) return false;
-  if (PyLong_Check(item)) return true;
+  if (PyLong_Check(item) || is_symbolic_dim(item)) return true;
   if (PyList_Check(item) || PyTuple_Check(item)) return false;
   Operand x = classify(item);
   return x.kind != OperandKind::kInvalid && x.type->rank() == 0 && is_integer(x.type->dtype());
 }
 
+bool has_symbolic_part(PyObject* slice) {
+  auto* s = reinterpret_cast<PySliceObject*>(slice);
+  return is_symbolic_dim(s->start) || is_symbolic_dim(s->stop);
+}
+
+// A part of a slice as a position from `low` to `high`; negative ones count from the end.
+int64_t bounded(PyObject* part, int64_t otherwise, int64_t dim, int64_t low, int64_t high) {
+  if (part == Py_None) return otherwise;
+  if (!is_index(part)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "slice indices must be integers or None or have an __index__ method");
+    throw PythonError{};
+  }
+  int64_t i = to_int(part);
+  if (!dim_at_least(i, 0)) i = dim_add(i, dim);
+  return dim_max(low, dim_min(i, high));
+}
+
+// Where the axis or a part of the slice is a symbolic dimension.
+Entry symbolic_slice(PyObject* slice, int64_t dim) {
+  auto* s = reinterpret_cast<PySliceObject*>(slice);
+  int64_t step = s->step == Py_None ? 1 : to_int(s->step);
+  if (step == 0) {
+    PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
+    throw PythonError{};
+  }
+  bool reversed = !dim_at_least(step, 0);
+  int64_t first = reversed ? -1 : 0, last = reversed ? dim_sub(dim, 1) : dim;
+  int64_t start = bounded(s->start, reversed ? last : first, dim, first, last);
+  int64_t stop = bounded(s->stop, reversed ? first : last, dim, first, last);
+  if (reversed) step = dim_sub(0, step);
+  int64_t length = dim_max(0, reversed ? dim_sub(start, stop) : dim_sub(stop, start));
+  int64_t n = divide_up(length, step);
+  if (!reversed && step == 1 && n == dim) return {Part::kFull, 0, dim, 1, false};
+  if (n == 0) return {Part::kSlice, 0, 0, 1, false};
+  if (reversed) start = dim_sub(start, dim_mul(dim_sub(n, 1), step));
+  // An empty slice may stand behind the end, or before the beginning.
+  start = reversed ? dim_max(start, 0) : dim_min(start, dim_sub(dim, length));
+  return {Part::kSlice, start, n, n == 1 ? 1 : step, reversed && n != 1};
+}
+
 Entry slice_entry(PyObject* slice, int64_t dim) {
+  if (is_symbolic(dim) || has_symbolic_part(slice)) return symbolic_slice(slice, dim);
   Py_ssize_t start, stop, step;
   check(PySlice_Unpack(slice, &start, &stop, &step));
   Py_ssize_t n = PySlice_AdjustIndices(dim, &start, &stop, step);
@@ -59,12 +102,17 @@ int64_t position(int64_t i, int64_t dim, TypeRef type, size_t axis) {
   if (dim == 0)
     fail(ErrorKind::kIndex, "[getitem] expected an axis with elements; got index ", i,
          " into axis ", axis, " of ", type);
+  if (is_symbolic(i) || is_symbolic(dim)) {
+    if (!dim_at_least(i, 0)) i = dim_add(i, dim);
+    return dim_max(0, dim_min(i, dim_sub(dim, 1)));
+  }
   if (i < 0) i += dim;
   return std::clamp<int64_t>(i, 0, dim - 1);  // out-of-bounds positions clamp, as documented
 }
 
 // Whether a position is an int32 out of bounds.
 bool is_outside(int64_t i, int64_t dim) {
+  if (is_symbolic(dim)) return false;
   return (i < -dim || i >= dim) && i >= INT32_MIN && i <= INT32_MAX;
 }
 
@@ -99,6 +147,11 @@ bool make_plan(TypeRef type, PyObject* index, Plan& plan) {
       plan.entries.push_back(slice_entry(item, type->shape()[axis++]));
     } else {
       int64_t dim = type->shape()[axis];
+      if (is_symbolic_dim(item)) {
+        plan.entries.push_back({Part::kPosition, position(to_int(item), dim, type, axis)});
+        ++axis;
+        continue;
+      }
       Operand x = classify(item);
       check_python_int(x);
       // One out of bounds is computed with, so that checkify finds it.
@@ -126,7 +179,7 @@ Value wrapped(TraceContext& c, const Operand& index, int64_t dim) {
   }
   if (!is_signed_int(index.type->dtype())) return v;
   Value zero = c.builder.literal(make_literal(d, int64_t{0}));
-  Value size = c.builder.literal(make_literal(d, dim));
+  Value size = size_value(c.builder, dim, d).value;
   Value negative = op(c, "lt", std::initializer_list<Value>{v, zero}, {})[0];
   Value shifted = op(c, "add", std::initializer_list<Value>{v, size}, {})[0];
   return op(c, "select_n", std::initializer_list<Value>{negative, v, shifted}, {})[0];
@@ -167,7 +220,8 @@ Value static_slice(TraceContext& c, Value v, const Plan& plan) {
     int64_t dim = c.builder.type(v)->shape()[start.size()];
     bool taken = e.part == Part::kSlice || e.part == Part::kPosition;
     start.push_back(taken ? e.start : 0);
-    limit.push_back(taken ? (e.size ? e.start + (e.size - 1) * e.step + 1 : e.start) : dim);
+    int64_t end = e.size ? dim_add(e.start, dim_add(dim_mul(dim_sub(e.size, 1), e.step), 1)) : 0;
+    limit.push_back(taken ? (e.size ? end : e.start) : dim);
     strides.push_back(taken ? e.step : 1);
     strided |= taken && e.step != 1;
     any |= taken && !(e.part == Part::kPosition && dim == 1);
@@ -234,7 +288,7 @@ Ref traced_getitem(const ContextRef& c, const Operand& x, Plan plan) {
     size_t next = 0;
     v = take_dynamic(*c, v, plan, [&](const Entry& e, int64_t dim) {
       if (e.part == Part::kTraced) return wrapped(*c, plan.traced[next++], dim);
-      return c->builder.literal(make_literal(DType::kI32, e.start));
+      return size_value(c->builder, e.start, DType::kI32).value;
     });
   }
   v = static_slice(*c, v, plan);
@@ -296,6 +350,14 @@ Ref getitem(PyObject* object, PyObject* index) {
     return Ref::checked(PyObject_CallFunctionObjArgs(hooks.getitem.get(), object, index, nullptr));
   }
   return run_plan(x, plan);
+}
+
+Ref slice_extent(PyObject* slice, PyObject* dim) {
+  Entry e = slice_entry(slice, to_int(dim));
+  int64_t last = dim_add(e.start, dim_mul(dim_sub(e.size, 1), e.step));
+  int64_t extent[] = {e.reversed ? last : e.start, e.size,
+                      e.reversed ? dim_sub(0, e.step) : e.step};
+  return to_tuple(extent);
 }
 
 Ref item(PyObject* object, int64_t i) {

@@ -177,18 +177,29 @@ PyObject* sequence_item(PyObject* x, Py_ssize_t i) {
   return guard([&] { return item(x, i).release(); });
 }
 
+[[noreturn]] void no_length(TypeRef type) {
+  fail(ErrorKind::kInconclusive, "expected a first axis whose size is a number; got ", type,
+       "\n  x.shape[0] is its size; weft.lax.scan and weft.lax.map loop over it.");
+}
+
 Py_ssize_t length(PyObject* x) {
   TypeRef type = classify(x).type;
+  if (type->rank() > 0 && is_symbolic(type->dim(0))) {
+    guard([&]() -> PyObject* { no_length(type); });
+    return -1;
+  }
   if (type->rank() > 0) return static_cast<Py_ssize_t>(type->dim(0));
   PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
   return -1;
 }
 
 PyObject* iterate(PyObject* x) {
-  if (classify(x).type->rank() == 0) {
+  TypeRef type = classify(x).type;
+  if (type->rank() == 0) {
     PyErr_SetString(PyExc_TypeError, "iteration over an array with no axes");
     return nullptr;
   }
+  if (is_symbolic(type->dim(0))) return guard([&]() -> PyObject* { no_length(type); });
   return PySeqIter_New(x);
 }
 
@@ -200,7 +211,7 @@ PyObject* get_dtype(PyObject* self, void*) {
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(classify(self).type->rank()); }
 PyObject* get_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(classify(self).type->num_elements());
+  return guard([&] { return from_size(classify(self).type->num_elements()).release(); });
 }
 PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(classify(self).weak); }
 

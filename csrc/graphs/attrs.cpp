@@ -31,9 +31,8 @@ Dims to_dims(std::string_view op, const AttrSpec& spec, PyObject* value) {
   Dims out;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    Ref index = Ref::steal(PyNumber_Index(item));
-    if (!index) mismatch(op, spec, "a sequence of ints", value);
-    out.push_back(to_int(index.get()));
+    if (!is_index(item)) mismatch(op, spec, "a sequence of ints", value);
+    out.push_back(to_int(item));
   }
   return out;
 }
@@ -84,9 +83,8 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       return truth != 0;
     }
     case AttrType::kInt: {
-      Ref index = Ref::steal(PyNumber_Index(value));
-      if (!index) mismatch(op, spec, "an int", value);
-      return to_int(index.get());
+      if (!is_index(value)) mismatch(op, spec, "an int", value);
+      return to_int(value);
     }
     case AttrType::kFloat: {
       double x = PyFloat_AsDouble(value);
@@ -186,7 +184,7 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
     case AttrType::kBool:
       return Ref::borrow(std::get<bool>(attr) ? Py_True : Py_False);
     case AttrType::kInt:
-      return Ref::checked(PyLong_FromLongLong(std::get<int64_t>(attr)));
+      return from_size(std::get<int64_t>(attr));
     case AttrType::kFloat:
       return Ref::checked(PyFloat_FromDouble(std::get<double>(attr)));
     case AttrType::kString:

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "binding/indexing.h"
 #include "conversions/dtypes.h"
 #include "execution/compile.h"
 #include "execution/steps.h"
@@ -246,7 +247,16 @@ void bind_compiler(nb::module_& m) {
         return view_json(graphs);
       },
       nb::arg("programs"));
-  m.def("parse", [](const std::string& text) { return GraphObject{parse(text)}; });
+  m.def("slice_extent", [](nb::handle slice, nb::handle dim) {
+    return take(slice_extent(slice.ptr(), dim.ptr()));
+  });
+  m.def(
+      "parse",
+      [](const std::string& text, DimScope scope) {
+        ReadingScope reading(scope);
+        return GraphObject{parse(text)};
+      },
+      nb::arg("text"), nb::arg("scope") = 0);
   m.def("is_mlir", [](const std::string& text) { return is_mlir(text); });
   m.def(
       "read_stablehlo",

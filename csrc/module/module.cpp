@@ -18,6 +18,7 @@
 #include "execution/host_call.h"
 #include "execution/programs.h"
 #include "graphs/checks.h"
+#include "graphs/dims.h"
 #include "graphs/graph_object.h"
 #include "graphs/jaxpr_view.h"
 #include "graphs/recording.h"
@@ -125,6 +126,7 @@ NB_MODULE(_core, m) {
   bind_array_functions(m);
   bind_dlpack(m);
   bind_graph_objects(m);
+  bind_dims(m);
   bind_jaxpr_view(m);
   bind_compiler(m);
   bind_stages(m);

@@ -8,6 +8,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "references/hooks.h"
 #include "weft/custom_rules.h"
 
 namespace weft::py {
@@ -22,6 +23,8 @@ const char* error_class(ErrorKind kind) {
       return "DTypeError";
     case ErrorKind::kShape:
       return "ShapeError";
+    case ErrorKind::kInconclusive:
+      return "InconclusiveDimensionOperation";
     case ErrorKind::kValue:
       return "AttributeValueError";
     case ErrorKind::kIndex:
@@ -156,9 +159,7 @@ Ref to_text(const std::string& s) {
 Ref to_tuple(std::span<const int64_t> xs) {
   Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(xs.size())));
   for (size_t i = 0; i < xs.size(); ++i) {
-    PyObject* item = PyLong_FromLongLong(xs[i]);
-    if (!item) throw PythonError{};
-    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item);
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), from_size(xs[i]).release());
   }
   return out;
 }
@@ -174,7 +175,23 @@ Ref to_tuple(std::span<const std::string> xs) {
   return out;
 }
 
+Ref from_size(int64_t size) {
+  if (!is_symbolic(size) || !hooks.dim_class) return Ref::checked(PyLong_FromLongLong(size));
+  Ref handle = Ref::checked(PyLong_FromLongLong(size));
+  return Ref::checked(PyObject_CallOneArg(hooks.dim_class.get(), handle.get()));
+}
+
+bool is_symbolic_dim(PyObject* o) {
+  return hooks.dim_class && Py_TYPE(o) == hooks.dim_class.type();
+}
+
+bool is_index(PyObject* o) { return is_symbolic_dim(o) || PyIndex_Check(o); }
+
 int64_t to_int(PyObject* o) {
+  if (!PyLong_Check(o) && is_symbolic_dim(o)) {
+    Ref handle = Ref::checked(PyObject_GetAttr(o, name("_handle")));
+    return PyLong_AsLongLong(handle.get());
+  }
   Ref index = Ref::checked(PyNumber_Index(o));
   int64_t x = PyLong_AsLongLong(index.get());
   if (x == -1 && PyErr_Occurred()) throw PythonError{};

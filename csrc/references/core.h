@@ -177,7 +177,11 @@ std::string readable(PyObject* str);
 Ref to_text(const std::string& s);  // bytes that are no UTF-8 are replaced
 Ref to_tuple(std::span<const int64_t> xs);
 Ref to_tuple(std::span<const std::string> xs);
-// An index-like object as an int64; raises TypeError otherwise.
+// A size as Python sees it: an int or, for a symbolic dimension, an object of `hooks.dim_class`.
+Ref from_size(int64_t size);
+bool is_symbolic_dim(PyObject* o);
+bool is_index(PyObject* o);  // symbolic dimensions as well
+// An index-like object, or a symbolic dimension, as an int64; raises TypeError otherwise.
 int64_t to_int(PyObject* o);
 
 }  // namespace weft::py

@@ -56,7 +56,7 @@ void bind_array_functions(nb::module_& m) {
   m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,
                           nb::handle sharding, bool committed) {
     Dims dims;
-    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    for (nb::handle d : shape) dims.push_back(to_int(d.ptr()));
     std::optional<DType> d = from_numpy_dtype(dtype.ptr());
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
     TypeRef type = make_type(*d, dims);
@@ -97,7 +97,7 @@ void bind_array_functions(nb::module_& m) {
   // What each addressable device holds of an array of a shape: a list of (device, index).
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {
     Dims dims;
-    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    for (nb::handle d : shape) dims.push_back(to_int(d.ptr()));
     ShardingRef s = sharding_of(sharding.ptr());
     if (!s) raise_error("OperandError", "shards expected a Sharding of the core");
     if (std::string problem = misfit(s, dims); !problem.empty())
@@ -119,7 +119,7 @@ void bind_array_functions(nb::module_& m) {
   });
   m.def("misfit", [](nb::handle sharding, nb::tuple shape) {
     Dims dims;
-    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    for (nb::handle d : shape) dims.push_back(to_int(d.ptr()));
     ShardingRef s = sharding_of(sharding.ptr());
     if (!s) raise_error("OperandError", "misfit expected a Sharding of the core");
     return misfit(s, dims);

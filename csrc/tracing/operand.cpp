@@ -89,6 +89,7 @@ Operand classify(PyObject* o) {
   if (PyLong_Check(o)) return python_scalar(o, DType::kI64, true);
   if (PyFloat_Check(o)) return python_scalar(o, DType::kF64, true);
   if (PyComplex_Check(o)) return python_scalar(o, DType::kC128, true);
+  if (is_symbolic_dim(o)) return python_scalar(o, DType::kI64, true);
   return {o, nullptr, OperandKind::kInvalid, false};
 }
 
@@ -210,6 +211,9 @@ void check_python_int(const Operand& x) {
 
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   PyObject* o = x.object;
+  if (is_symbolic_dim(o))
+    fail(ErrorKind::kInconclusive, "expected a number; got the symbolic dimension ", to_int(o),
+         ", which has no value outside of functions that are traced");
   Ref held;
   if (!PyLong_Check(o) && !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o)) {
     DType own = x.type->dtype();

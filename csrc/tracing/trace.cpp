@@ -155,6 +155,10 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
       return v;
     }
     case OperandKind::kScalar:
+      if (!PyLong_Check(x.object) && is_symbolic_dim(x.object)) {
+        Val size = size_value(context.builder, to_int(x.object), x.type->dtype());
+        return convert(size, dtype).value;
+      }
       return context.builder.literal(scalar_value(x, dtype));
     case OperandKind::kInvalid:
       break;

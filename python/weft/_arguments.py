@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
+from weft._dims import is_symbolic_dim, to_size
 from weft.dtypes import canonicalize_dtype, iinfo, is_bool, is_integer
 from weft.errors import (
     ArgumentTypeError,
@@ -86,9 +87,10 @@ def type_of(x):
 
 
 def static_int(value, function, name):
-    """`value` as a Python integer. AttributeValueError, which names it, if it is not one."""
+    """`value` as a Python integer, or the symbolic dimension that it is. AttributeValueError, which
+    names it, if it is neither."""
     try:
-        return operator.index(value)
+        return to_size(value)
     except ConcretizationTypeError:
         raise
     except TypeError:
@@ -104,6 +106,8 @@ def from_whole_float(value) -> Any:
 
 def static_ints(values, function, name):
     """A tuple of Python integers from an integer or a sequence of integers."""
+    if is_symbolic_dim(values):
+        return (values,)
     try:
         return (operator.index(values),)
     except ConcretizationTypeError:
@@ -112,7 +116,7 @@ def static_ints(values, function, name):
         pass
     try:
         # A list: CPython never frees the items of a tuple that it could not enlarge.
-        return tuple([operator.index(value) for value in values])
+        return tuple([to_size(value) for value in values])
     except ConcretizationTypeError:
         raise
     except TypeError:
@@ -148,7 +152,7 @@ def counted_axes(axes, function):
 def static_shape(shape, function):
     """A shape given as an integer or a sequence, as a tuple; no dimension may be negative."""
     dims = static_ints(shape, function, "the shape")
-    if any(dim < 0 for dim in dims):
+    if any(dim < 0 for dim in dims if not is_symbolic_dim(dim)):
         raise ShapeError(f"[{function}] expected a shape of non-negative dimensions; got {dims}")
     return dims
 

@@ -14,6 +14,7 @@ import numpy as np
 from weft import _core, _export_form as own_form, _export_jax as form_of_jax, numpy
 from weft._autodiff import vjp
 from weft._custom_rules import custom_vjp
+from weft._dims import is_symbolic_dim, solve
 from weft._jit import jit
 from weft._placement import sharding_of
 from weft._stages.listing import signature_text
@@ -145,11 +146,19 @@ class Exported:
     def mlir_module(self):
         """The StableHLO module as text.
 
+        Raises NotImplementedError for programs with symbolic dimensions, whose module follows from
+        the sizes of a call.
+
         Examples:
           >>> exported = weft.export.export(weft.jit(lambda x: 2 * x))(wnp.ones(2))
           >>> "stablehlo.multiply" in exported.mlir_module()
           True
         """
+        if self._is_symbolic:
+            raise NotImplementedRuleError(
+                f"mlir_module expected a program without symbolic dimensions; {self!r} has some\n"
+                "  jit(exported.call).lower(x).as_text() is the module for the sizes of x."
+            )
         return artifact_text(self.mlir_module_serialized)
 
     def in_shardings_jax(self, mesh):
@@ -223,23 +232,49 @@ class Exported:
             )
         for i, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
             self._check_leaf(i, leaf, aval)
+        self._sizes(leaves)
         if DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
             self._check_platform(leaves)
         return self.out_tree.unflatten(self._differentiable(*leaves))
 
     def _check_leaf(self, i, leaf, aval):
         got = typeof(leaf)
-        if got.shape == aval.shape and got.dtype == aval.dtype:
+        alike = len(got.shape) == len(aval.shape) and all(
+            is_symbolic_dim(want) or size == want
+            for size, want in zip(got.shape, aval.shape, strict=True)
+        )
+        if alike and got.dtype == aval.dtype:
             return
-        path = leaf_paths(self.in_tree)[i]
-        where = f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])} of {self.fun_name!r}"
-        if got.shape != aval.shape:
+        where = self._place_of(i)
+        if not alike:
             raise ShapeError(
                 f"Shape mismatch for {where}: expected {aval.shape}, as exported; got {got.shape}"
             )
         raise DTypeError(
             f"Dtype mismatch for {where}: expected {aval.dtype}, as exported; got {got.dtype}"
         )
+
+    def _place_of(self, i):
+        path = leaf_paths(self.in_tree)[i]
+        return f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])} of {self.fun_name!r}"
+
+    @functools.cached_property
+    def _is_symbolic(self):
+        return any(is_symbolic_dim(dim) for aval in self.in_avals for dim in aval.shape)
+
+    def _sizes(self, leaves):
+        """The sizes of the variables in symbolic dimensions for some arguments, as a tuple."""
+        if not self._is_symbolic:
+            return ()
+        expected = [aval.shape for aval in self.in_avals]
+        sizes = solve(expected, [typeof(leaf).shape for leaf in leaves], self._place_of)
+        return tuple(sorted(sizes.items()))
+
+    @functools.cached_property
+    def _refined(self):
+        """A function from the sizes of variables to the program for them."""
+        graph = self._graph
+        return functools.lru_cache(maxsize=64)(lambda sizes: _core.refine(graph, dict(sizes)))
 
     def _check_platform(self, leaves):
         placed = [x for x in leaves if type(x) is _core.Array and x.committed]
@@ -268,7 +303,9 @@ class Exported:
         return run
 
     def _run(self, *leaves):
-        graph, leaves, weak = self._graph, list(leaves), [a.weak_type for a in self.out_avals]
+        sizes = self._sizes(leaves)
+        graph = self._refined(sizes) if sizes else self._graph
+        leaves, weak = list(leaves), [a.weak_type for a in self.out_avals]
         if self.nr_devices == 1:
             return _core.call_graph(graph, leaves, tuple(weak))
         placed = self._devices_of_call(leaves)
@@ -363,23 +400,33 @@ def _exported(traced, platforms, disabled):
             f"export expected a function that writes no refs; {traced.fun_name!r} writes some"
         )
     closed = _without_constants(traced)
-    graph = optimize(closed, passes=own_form.PASSES)
-    _check_portable(graph, traced.fun_name, disabled)
     in_avals, out_avals = (
         tuple(registry.flatten(t)[0]) for t in (traced.in_avals, traced.out_avals)
     )
+    # A program with symbolic dimensions stays as it is until its sizes are known.
+    symbolic = any(is_symbolic_dim(dim) for aval in in_avals for dim in aval.shape)
+    graph = closed if symbolic else optimize(closed, passes=own_form.PASSES)
+    _check_portable(graph, traced.fun_name, disabled)
     places = core.places()
     given = [places.input(len(core.consts) + i) for i in range(len(in_avals))]
     placed, in_splits = _splits(given)
     _, out_splits = _splits(core.out_shardings)
     name = f"jit_{traced.fun_name}"
-    if len(placed) > 1:
+    if symbolic:
+        if len(placed) > 1:
+            raise NotImplementedRuleError(
+                "export expected arguments on one device beside symbolic dimensions; got "
+                f"{len(placed)} devices"
+            )
+        module, kept = b"", tuple(range(len(in_avals)))
+    elif len(placed) > 1:
         texts = [_text_on_devices(graph, given, core.out_shardings, name, platforms)]
         graph = own_form.with_devices(graph, {number: i for i, number in enumerate(placed)})
+        module, kept = artifact(texts, core.options.keep_unused)
     else:
         lowered = optimize(graph)
         texts = [_core.emit_stablehlo(lowered, name, platform, False) for platform in platforms]
-    module, kept = artifact(texts, core.options.keep_unused)
+        module, kept = artifact(texts, core.options.keep_unused)
     weak = tuple(aval.weak_type for aval in out_avals)
     ins = list(map(_placed, in_avals, given))
     outs = list(map(_placed, (aval.to_ct_aval() for aval in out_avals), core.out_shardings))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
+from weft._dims import SymbolicScope, scope_of
 from weft._export_trees import tree_from_json, tree_to_json
 from weft._types.avals import ShapedArray, typeof
 from weft._version import __version__
@@ -36,7 +37,9 @@ _DEVICES = re.compile(r"(mesh<[^;>]*; )([\d, ]*)")
 def text_of(graph):
     """The exact text of a program. Raises ValueError where there is none."""
     text = graph.to_text(_WIDE)
-    if not graph.is_portable or _core.parse(text).structural_hash != graph.structural_hash:
+    scope = scope_of(shape for shape, _ in graph.in_types)
+    again = _core.parse(text, scope._number if scope else 0) if graph.is_portable else None
+    if again is None or again.structural_hash != graph.structural_hash:
         raise AttributeValueError(
             "serialize expected a program that other processes can read; got one that holds "
             "operations or objects of this process"
@@ -102,6 +105,9 @@ def pack(exported, vjp_order):
         "out_splits": list(map(_split_to_json, exported._out_splits)),
         "program": text_of(exported._graph),
     }
+    scope = scope_of(aval.shape for aval in exported.in_avals)
+    if scope is not None:
+        about["constraints"] = scope._constraints
     told = json.dumps(about).encode()
     parts = (told, exported.mlir_module_serialized, derivative)
     stream = zlib.compress(_LENGTHS.pack(*map(len, parts)) + b"".join(parts), 1)
@@ -139,7 +145,8 @@ def unpack(data):
         lengths = _LENGTHS.unpack_from(body)
         ends = [_LENGTHS.size + sum(lengths[: i + 1]) for i in range(3)]
         told = json.loads(body[_LENGTHS.size : ends[0]])
-        told["graph"] = _core.parse(told["program"])
+        scope = SymbolicScope(told["constraints"])._number if "constraints" in told else 0
+        told["graph"] = _core.parse(told["program"], scope)
         told["in_tree"] = tree_from_json(told["in_tree"])
         told["out_tree"] = tree_from_json(told["out_tree"])
         told["in_avals"] = _avals(told["graph"].in_types, told["in_weak"])

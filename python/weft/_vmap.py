@@ -1,10 +1,10 @@
 """vmap: a function of single examples as a function of batches."""
 
-import operator
 from typing import Any
 
 from weft import _core
 from weft._arguments import axis_text
+from weft._dims import to_size
 from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import named_after, public_function
@@ -140,7 +140,7 @@ def vmap(
                 raise ArgumentTypeError(f"vmap {what}: expected ints or None; got {axis!r:.60}")
     if axis_size is not None:
         try:
-            axis_size = operator.index(axis_size)
+            axis_size = to_size(axis_size)
         except TypeError:
             raise ArgumentTypeError(
                 f"vmap axis_size: expected an int; got {axis_size!r:.60}"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from weft._core import Tracer
+from weft._dims import max_dim, min_dim
 from weft._surface import public as _public
 from weft._tracing.known_values import ensure_compile_time_eval
 from weft._types.avals import AbstractValue, ShapedArray, typeof as get_aval
@@ -44,13 +45,3 @@ Atom = Var | Literal  # for annotations
 Value = Any
 ParamDict = dict[str, Any]
 eval_context = ensure_compile_time_eval
-
-
-def max_dim(d1, d2):
-    """The greater of two sizes of axes, which are integers."""
-    return max(d1, d2)
-
-
-def min_dim(d1, d2):
-    """The smaller of two sizes of axes, which are integers."""
-    return min(d1, d2)

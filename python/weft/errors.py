@@ -24,6 +24,7 @@ __all__ = [
     "ShardingTypeError",
     "ForeignArrayError",
     "IndexOutOfBoundsError",
+    "InconclusiveDimensionOperation",
     "InternalError",
     "InvalidValueError",
     "JAXIndexError",
@@ -89,6 +90,17 @@ class ShapeError(WeftError, TypeError, ValueError):
         x = jnp.ones((3, 4)); b = jnp.ones(3)
         x + b               # ShapeError: (3, 4) and (3,) do not broadcast
         x + b[:, None]      # adds b[i] to row i
+    """
+
+
+class InconclusiveDimensionOperation(WeftError, ValueError):
+    """A comparison of symbolic dimensions holds for some sizes only.
+
+    The message shows the comparison. Say what always holds::
+
+        b, n = weft.export.symbolic_shape("b, n")
+        x[:n]               # of an axis of size b: InconclusiveDimensionOperation
+        b, n = weft.export.symbolic_shape("b, n", constraints=["b >= n"])
     """
 
 

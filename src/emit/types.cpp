@@ -1,4 +1,5 @@
 // MLIR text of types and integer lists.
+#include "weft/dims.h"
 #include "weft/error.h"
 #include "weft/op_def.h"
 
@@ -8,6 +9,10 @@ std::string mlir_type(TypeRef type) {
   if (is_key(type->dtype()))
     fail(ErrorKind::kNotImplemented, "expected random keys to be lowered to their words (by the ",
          "pass lower_keys) before a program is written out; got ", type);
+  if (has_symbols(type->shape()))
+    fail(ErrorKind::kNotImplemented,
+         "expected sizes that are numbers before a program is lowered; ", "got ", type,
+         "\n  weft.export.export keeps symbolic dimensions until the call.");
   Text out;
   out.reserve(32);
   out << "tensor<";

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "weft/dims.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -154,11 +155,26 @@ double round_to(DType dtype, double x) {
   return round_to_format(float_format(dtype), x);
 }
 
+namespace {
+
+// Rules that make a number of a size use size_value (build.h), which symbolic ones need.
+void check_no_symbol(int64_t value) {
+  if (is_known_symbol(value)) [[unlikely]]
+    fail(ErrorKind::kNotImplemented,
+         "expected a size that is a number; got the symbolic dimension ", value,
+         ": this operation does not support it yet");
+}
+
+}  // namespace
+
 Literal make_literal(DType dtype, int64_t value) {
+  check_no_symbol(value);
   return from_integer(dtype, static_cast<uint64_t>(value), /*is_unsigned=*/false);
 }
 
 Literal make_literal(DType dtype, double value) {
+  if (value < static_cast<double>(kFirstSymbol / 2) && value >= static_cast<double>(kFirstSymbol))
+    check_no_symbol(static_cast<int64_t>(value));
   switch (kind(dtype)) {
     case DTypeKind::kBool:
       return {dtype, value != 0};

@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "weft/dims.h"
+
 namespace weft {
 
 namespace {
@@ -135,6 +137,12 @@ int64_t Scanner::integer() {
   bool is_numpys = accept_here("np.int64(");  // JAX prints some of its attributes so
   int64_t x = 0;
   auto [end, error] = std::from_chars(text_.data() + pos_, text_.data() + text_.size(), x);
+  size_t size = ReadingScope::current() ? end_of_dim(text_.substr(pos_)) : 0;
+  if (!is_numpys && size > 0 && end != text_.data() + pos_ + size) {
+    x = parse_dim(text_.substr(pos_, size), ReadingScope::current());
+    pos_ += size;
+    return x;
+  }
   if (error != std::errc{}) fail_expected("an integer");
   pos_ = static_cast<size_t>(end - text_.data());
   if (is_numpys) expect(")", "after an integer of NumPy");

@@ -47,6 +47,7 @@ class TypeTable {
  private:
   // Checks the dimensions too: each distinct type comes here once.
   static int64_t count(DType dtype, std::span<const int64_t> shape) {
+    if (has_symbols(shape)) return count_symbols(dtype, shape);
     Checked bits = info(dtype).bits;
     bool empty = false;
     for (int64_t dim : shape) {
@@ -63,6 +64,17 @@ class TypeTable {
            short_name(dtype), " array of shape ", shape);
     }
     return empty ? 0 : bits.value() / info(dtype).bits;
+  }
+
+  static int64_t count_symbols(DType dtype, std::span<const int64_t> shape) {
+    int64_t count = 1;
+    for (int64_t dim : shape) {
+      if (is_symbolic(dim) ? !is_known_symbol(dim) : dim < 0)
+        fail(ErrorKind::kShape, "expected dimensions of at least 0, or symbolic ones; got a ",
+             short_name(dtype), " array of shape ", shape);
+      count = dim_mul(count, dim);
+    }
+    return count;
   }
 
   std::mutex mutex_;
@@ -119,7 +131,14 @@ TypeRef parse_type(std::string_view text) {
   for (skip_spaces(); at != end;) {
     int64_t dim = 0;
     auto [next, error] = std::from_chars(at, end, dim);
-    if (error != std::errc{} || dim < 0) malformed("dimensions that are numbers of at least 0");
+    std::string_view rest(at, static_cast<size_t>(end - at));
+    std::string_view expression = rest.substr(0, end_of_dim(rest));
+    if (next != at + expression.size() && ReadingScope::current()) {
+      dim = parse_dim(expression, ReadingScope::current());
+      next = at + expression.size();
+    } else if (error != std::errc{} || dim < 0) {
+      malformed("dimensions that are numbers of at least 0");
+    }
     shape.push_back(dim);
     at = next;
     skip_spaces();

@@ -5,6 +5,7 @@
 
 #include "ops/def/walk.h"
 #include "passes/pass_list.h"
+#include "weft/dims.h"
 #include "weft/error.h"
 #include "weft/registry.h"
 
@@ -99,10 +100,24 @@ const std::vector<std::string>& default_pipeline(bool keep_derivatives) {
   return keep_derivatives ? keeping : names;
 }
 
+namespace {
+
+// Passes compute with sizes as numbers, and so does all that comes after them.
+void check_sizes(const Graph& graph) {
+  for (TypeRef type : graph.input_types())
+    if (has_symbols(type->shape()))
+      fail(ErrorKind::kNotImplemented,
+           "expected sizes that are numbers before a program is optimized or lowered; got ", type,
+           "\n  weft.export.export keeps symbolic dimensions until the call.");
+}
+
+}  // namespace
+
 GraphRef run_passes(const GraphRef& graph, std::span<const std::string> passes,
                     const PassOptions& options, std::vector<PassStats>* stats) {
   check_rewrite_names(options.only_rewrites, options.keep_derivatives);
   check_rewrite_names(options.disabled_rewrites, false);
+  check_sizes(*graph);
   std::vector<const Pass*> found;
   for (const std::string& name : passes) {
     found.push_back(&find_pass(name));

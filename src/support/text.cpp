@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "weft/dims.h"
+
 namespace weft {
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -18,6 +20,10 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 void Text::append_int(int64_t x) {
+  if (is_known_symbol(x)) {
+    out_ += dim_text(x, /*spaces=*/false);
+    return;
+  }
   char buffer[24];
   out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr);
 }

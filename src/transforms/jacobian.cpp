@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/build.h"
+#include "weft/dims.h"
 #include "weft/transforms.h"
 
 namespace weft {
@@ -18,7 +19,12 @@ Dims joined(const Dims& a, const Dims& b) {
 
 int64_t num_elements(std::span<const TypeRef> types) {
   int64_t total = 0;
-  for (TypeRef t : types) total += t->num_elements();
+  for (TypeRef t : types) {
+    if (has_symbols(t->shape()))
+      fail(ErrorKind::kNotImplemented, "expected sizes that are numbers for a Jacobian; got ", t,
+           ", which has symbolic dimensions");
+    total += t->num_elements();
+  }
   return total;
 }
 

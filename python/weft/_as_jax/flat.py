@@ -309,10 +309,6 @@ class Effects:
         pass
 
 
-class InconclusiveDimensionOperation(Exception):
-    """JAX's error for sizes that cannot be compared; weft raises others."""
-
-
 class JaxprTypeError(TypeError):
     """JAX's error for programs that are not well typed; weft raises others."""
 

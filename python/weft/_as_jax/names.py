@@ -19,7 +19,7 @@ from weft._jit import jit
 from weft._types.avals import AbstractRef, AbstractValue, typeof
 from weft.config import config
 from weft.dtypes import extended, float0, to_complex_dtype, to_inexact_dtype
-from weft.errors import JaxRuntimeError, TypePromotionError
+from weft.errors import InconclusiveDimensionOperation, JaxRuntimeError, TypePromotionError
 from weft.extend import core as extend_core
 from weft.extend.core import Primitive
 from weft.numpy import asarray, result_type
@@ -62,7 +62,7 @@ def _of(module, names):
 
 _VERSIONS = {"__version__": ".".join(map(str, VERSION)), "__version_info__": VERSION}
 _CORE = {
-    "InconclusiveDimensionOperation": flat.InconclusiveDimensionOperation,
+    "InconclusiveDimensionOperation": InconclusiveDimensionOperation,
     "JaxprTypeError": flat.JaxprTypeError,
     "find_top_trace": lambda xs: flat.Trace,
 }

@@ -2,12 +2,14 @@
 
 import abc
 import functools
+import math
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import _core
+from weft._dims import is_symbolic_dim
 from weft.dtypes import as_dtype, canonicalize_dtype, tangent_dtype
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
@@ -54,7 +56,7 @@ class ShapeDtypeStruct:
             raise ValueError(
                 f"ShapeDtypeStruct expected a sharding or a PartitionSpec; got {sharding!r}"
             )
-        self.shape = tuple(int(d) for d in shape)
+        self.shape = tuple(d if is_symbolic_dim(d) else int(d) for d in shape)
         if sharding is not None:
             sharding = _checked_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
@@ -69,7 +71,7 @@ class ShapeDtypeStruct:
     # The axes over which it varies; None where that is not known.
     _varying = property(lambda self: self._manual and tuple(self._manual.varying))
     ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
+    size = property(lambda self: math.prod(self.shape))
 
     def update(self, **changes):
         """The same with shape, dtype, weak_type or others replaced.

@@ -10,6 +10,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import static_int
 from weft._checkpoint import checkpoint
+from weft._dims import SymbolicDim
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._tree_mismatch import structure_text
 from weft._types.avals import typeof
@@ -264,7 +265,7 @@ def _next(i, dtype):
 
 def _weak(x, dtype):
     """x, which may be a Python integer of any size, as a weakly typed scalar of the dtype."""
-    if not isinstance(x, _core.Tracer):
+    if not isinstance(x, (_core.Tracer, SymbolicDim)):
         x = dtype.type(x)
     return _core.bind("convert_element_type", x, new_dtype=dtype, weak_type=True)
 
@@ -298,4 +299,4 @@ def _check_bounds(lower, upper):
 
 def _known(bound):
     """The bound as a Python integer; None if it is traced."""
-    return None if isinstance(bound, _core.Tracer) else operator.index(bound)
+    return None if isinstance(bound, (_core.Tracer, SymbolicDim)) else operator.index(bound)

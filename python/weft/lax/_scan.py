@@ -8,6 +8,7 @@ import numpy as np
 
 from weft import _checkpoint, _core
 from weft._arguments import from_whole_float, static_int
+from weft._dims import is_symbolic_dim, to_size
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._tree_mismatch import structure_text
 from weft._types.avals import typeof
@@ -154,10 +155,10 @@ def _length(leaves, tree, length):
             raise AttributeValueError("[scan] expected xs or a length; got neither")
         return sizes[0]
     try:
-        length = operator.index(from_whole_float(length))
+        length = to_size(from_whole_float(length))
     except TypeError:
         raise TypeError(f"[scan] expected an integer as length; got {length!r}") from None
-    if not 0 <= length < 2**63:
+    if not is_symbolic_dim(length) and not 0 <= length < 2**63:
         raise AttributeValueError(f"[scan] expected a length between 0 and 2**63 - 1; got {length}")
     if sizes and length != sizes[0]:
         raise ShapeError(f"[scan] expected xs of the given length {length}; got{listed()}")

@@ -1,10 +1,10 @@
 """Windows that slide over arrays: their padding and places, and reductions of what they show."""
 
-import operator
 from typing import Any
 
 from weft import _core
 from weft._arguments import listed, shape_of, static_ints
+from weft._dims import max_dim, to_size
 from weft.dtypes import dtype_of, is_complex
 from weft.errors import AttributeValueError, PaddingError, ShapeError
 from weft.lax._reduce import Reduction
@@ -38,11 +38,13 @@ def pads_of(padding, in_shape, window_shape, window_strides, function):
         )
     window = per_dimension(window_shape, len(in_shape), function, "the window's shape")
     strides = per_dimension(window_strides, len(in_shape), function, "window_strides")
-    pads, sizes = [], map(operator.index, in_shape)
+    pads, sizes = [], map(to_size, in_shape)
     for size, extent, stride in zip(sizes, window, strides, strict=True):
         if stride < 1:
             raise AttributeValueError(f"[{function}] expected positive strides; got {strides}")
-        total = 0 if name == "VALID" else max((-(-size // stride) - 1) * stride + extent - size, 0)
+        total = (
+            0 if name == "VALID" else max_dim((-(-size // stride) - 1) * stride + extent - size, 0)
+        )
         less, more = total // 2, total - total // 2
         pads.append((less, more) if name == "SAME" else (more, less))
     return pads

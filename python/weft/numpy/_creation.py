@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import normalize_axes, shape_of, static_shape, type_of, wrapped
+from weft._dims import is_symbolic_dim, max_dim
 from weft._warnings import warn
 from weft.dtypes import (
     default_float,
@@ -39,7 +40,7 @@ _HOST_LIMIT = 1 << 16  # elements
 
 def on_host(size):
     """Whether a constant array of so many elements is made by NumPy."""
-    return size <= _HOST_LIMIT and not _core.in_trace()
+    return not is_symbolic_dim(size) and size <= _HOST_LIMIT and not _core.in_trace()
 
 
 @can_be_split
@@ -447,7 +448,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
 def static_number(x, function, name):
     """`x` as a Python number; a clear error if it is traced or no scalar."""
-    if isinstance(x, (int, float, complex)):
+    if isinstance(x, (int, float, complex)) or is_symbolic_dim(x):
         return x
     if isinstance(x, _core.Tracer):
         raise ConcretizationTypeError(
@@ -519,8 +520,8 @@ def _arange(start, stop, step, dtype):
 
 
 def _arange_size(start, stop, step):
-    if all(isinstance(x, int) for x in (start, stop, step)):
-        return max(0, -((start - stop) // step))
+    if all(isinstance(x, int) or is_symbolic_dim(x) for x in (start, stop, step)):
+        return max_dim(0, -((start - stop) // step))
     span = stop - start
     span = span.real if isinstance(span, complex) else span
     return max(0, math.ceil(span / step))

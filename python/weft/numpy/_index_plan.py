@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import _core, _slice
+from weft._dims import slice_extent
 from weft.dtypes import default_int, is_bool, is_integer
 from weft.errors import (
     AttributeValueError,
@@ -174,8 +175,7 @@ def _entries(item, axis, shape):
     if item is None:
         return [NewAxis()]
     if isinstance(item, slice):
-        start, stop, step = item.indices(shape[axis])
-        return [Slice(axis, start, len(range(start, stop, step)), step)]
+        return [Slice(axis, *slice_extent(item, shape[axis]))]
     if isinstance(item, _slice.Slice):
         return [_window(item, axis, shape[axis])]
     if isinstance(item, _Mask):

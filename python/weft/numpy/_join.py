@@ -16,6 +16,7 @@ from weft._arguments import (
     static_ints,
 )
 from weft._array import Array
+from weft._dims import is_symbolic_dim, max_dim, min_dim
 from weft._jit import composite
 from weft._types.avals import typeof
 from weft.dtypes import is_bool, is_integer, requested_dtype
@@ -312,14 +313,14 @@ def _split(function, ary, indices_or_sections, axis):
                 f"[{function}] expected a number of pieces that divides the size {size} of axis "
                 f"{axis}; got {sections}"
             )
-        if sections > max(size, _MOST_EMPTY):
+        if sections > _MOST_EMPTY and sections > size:
             raise AttributeValueError(
                 f"[{function}] expected at most {max(size, _MOST_EMPTY)} pieces of an axis of size "
                 f"{size}; got {sections}"
             )
-        bounds = [i * (size // sections) + min(i, size % sections) for i in range(sections + 1)]
+        bounds = [i * (size // sections) + min_dim(i, size % sections) for i in range(sections + 1)]
     # A cut before the one to its left gives an empty piece.
-    pieces = [(low, max(low, high)) for low, high in zip(bounds, bounds[1:], strict=False)]
+    pieces = [(low, max_dim(low, high)) for low, high in zip(bounds, bounds[1:], strict=False)]
     if all(high == low for (_, high), (low, _) in zip(pieces, pieces[1:], strict=False)):
         return lax_shape.split(ary, [high - low for low, high in pieces], axis)
     return [sliced(ary, low, high, axis=axis) for low, high in pieces]
@@ -327,7 +328,7 @@ def _split(function, ary, indices_or_sections, axis):
 
 def _within(cut, size):
     """A position as slices take it: counted from the end if negative, at most the size."""
-    return min(max(cut + size if cut < 0 else cut, 0), size)
+    return min_dim(max_dim(cut + size if cut < 0 else cut, 0), size)
 
 
 def tile(A, reps):
@@ -552,9 +553,9 @@ def roll(a, shift, axis=None):
 
 def _roll_axis(a, shift, axis):
     size = shape_of(a)[axis]
-    if size < 2:
+    if size in (0, 1):
         return a
-    if isinstance(shift, (int, np.integer)):
+    if isinstance(shift, (int, np.integer)) and not is_symbolic_dim(size):
         places = int(shift) % size
         return _roll_static(a, places=places, axis=axis) if places else a
     if shape_of(shift) or not is_integer(_core.typeof(shift)[1]):

@@ -7,6 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, strong
+from weft._dims import is_symbolic_dim, max_dim, min_dim
 from weft._jit import composite
 from weft.dtypes import (
     default_float,
@@ -108,14 +109,18 @@ def _linspace(start, stop, *, num, endpoint, computed, dtype, axis):
     )
     ndim = ndim_of(start) + 1
     axis = normalize_axis(axis, ndim, "linspace")
-    intervals = max(num - 1 if endpoint else num, 0)
+    intervals = max_dim(num - 1 if endpoint else num, 0)
     first, last = expand_dims(start, (axis,)), expand_dims(stop, (axis,))
-    fraction = u.divide(iota(computed, intervals), max(intervals, 1))
+    fraction = u.divide(iota(computed, intervals), max_dim(intervals, 1))
     fraction = reshape(fraction, [intervals if i == axis else 1 for i in range(ndim)])
     values = u.add(u.multiply(first, u.subtract(1, fraction)), u.multiply(last, fraction))
     if endpoint and num > 0:
         # The last one exactly.
-        values = concatenate([values, last if num > 1 else first], axis)
+        if is_symbolic_dim(num):
+            end = _core.bind("select_n", u.greater(num, 1), first, last)
+        else:
+            end = last if num > 1 else first
+        values = concatenate([values, end], axis)
     if is_integer(dtype):
         values = u.floor(values)
     return _core.astype(values, dtype)
@@ -235,7 +240,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
     if isinstance(k, _core.Tracer):
         k = _core.astype(k, _INT32)
     else:
-        k = min(max(operator.index(k), -n), m)  # beyond the matrix there are none
+        k = min_dim(max_dim(operator.index(k), -n), m)  # beyond the matrix there are none
         if on_host(n * m):
             return placed(_core.asarray(np.eye(n, m, k).astype(dtype)), device)
     return placed(_core.astype(_triangle_mask(n, m, k, "eq"), dtype), device)
@@ -411,13 +416,13 @@ def _diagonal(a, *, offset, axis1, axis2):
     if rows == columns and offset == 0:  # the standard's rule for weak types here
         a = strong(a)
     top, left = max(-offset, 0), max(offset, 0)
-    length = max(0, min(rows - top, columns - left))
-    start = [0] * len(batch) + [min(top, rows), min(left, columns)]
+    length = max_dim(0, min_dim(rows - top, columns - left))
+    start = [0] * len(batch) + [min_dim(top, rows), min_dim(left, columns)]
     limit = [*batch, start[-2] + length, start[-1] + length]
     square = lax_slice(a, start, limit)
     # Of a flattened square matrix the diagonal is every (length + 1)-th element.
     flat = reshape(square, [*batch, length * length])
-    if length < 2:
+    if length in (0, 1):
         return flat
     strides = [1] * len(batch) + [length + 1]
     return lax_slice(flat, [0] * (len(batch) + 1), shape_of(flat), strides)

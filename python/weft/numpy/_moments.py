@@ -4,6 +4,7 @@ import math
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of
+from weft._dims import is_symbolic_dim
 from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import (
@@ -72,7 +73,8 @@ def _mean(a, where, *, axes, dtype, keepdims):
 def _count(shape, where, axes, dtype, keepdims):
     """How many elements enter a reduction: a number, or an array if there is a mask."""
     if where is None:
-        return float(math.prod(shape[axis] for axis in axes))
+        count = math.prod(shape[axis] for axis in axes)
+        return count if is_symbolic_dim(count) else float(count)
     mask = _core.broadcast_to(where, shape)
     return r.reduced(
         mask, None, None, kind="sum", axes=axes, dtype=real_dtype(dtype), keepdims=keepdims

@@ -7,6 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_int
+from weft._dims import is_symbolic_dim, to_size
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
@@ -53,13 +54,14 @@ def pad(array, pad_width, mode="constant", **kwargs):
     """
     shape = shape_of(array)
     widths = _pairs(pad_width, len(shape), "pad_width")
-    if not all(is_integer(np.asarray(n).dtype) for pair in widths for n in pair):
+    numbers = [n for pair in widths for n in pair if not is_symbolic_dim(n)]
+    if not all(is_integer(np.asarray(n).dtype) for n in numbers):
         raise TypeError(f"[pad] expected integers as pad_width; got {pad_width}")
-    if any(n < 0 for pair in widths for n in pair):
+    if any(n < 0 for n in numbers):
         raise AttributeValueError(
             f"[pad] expected non-negative integers as pad_width; got {pad_width}"
         )
-    widths = tuple((int(low), int(high)) for low, high in widths)
+    widths = tuple((to_size(low), to_size(high)) for low, high in widths)
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
     if mode not in _MODES:

@@ -4,6 +4,7 @@ Floats narrower than 32 bits are summed up in float32. Sums and products of bool
 narrower than the default integer dtype are taken in the default integer dtype of their kind.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -405,6 +406,6 @@ def _positions(a, *, op, axis, keepdims):
     shape = shape_of(a)
     axes = tuple(range(len(shape))) if axis is None else (axis,)
     if axis is None:
-        a, axis = reshape(a, (int(np.prod(shape)),)), 0
+        a, axis = reshape(a, (math.prod(shape),)), 0
     result = _core.bind(op, a, axes=(axis,), index_dtype=default_int())
     return restore_axes(result, shape, axes, keepdims)

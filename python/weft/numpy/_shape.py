@@ -12,6 +12,7 @@ from weft._arguments import (
     static_ints,
     static_shape,
 )
+from weft._dims import is_symbolic_dim
 from weft._jit import composite
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
@@ -57,7 +58,12 @@ def _with_inferred_size(old, shape):
     unknown = [axis for axis, dim in enumerate(new) if dim == -1]
     known = math.prod(dim for dim in new if dim != -1)
     fits = size % known == 0 if unknown and known else size == known
-    if len(unknown) > 1 or any(dim < -1 for dim in new) or not fits or (unknown and not known):
+    if (
+        len(unknown) > 1
+        or any(dim < -1 for dim in new if not is_symbolic_dim(dim))
+        or not fits
+        or (unknown and not known)
+    ):
         raise ShapeError(
             f"[reshape] expected a shape of {size} elements, with at most one -1, for an array of "
             f"shape {old}; got {new}"

@@ -361,7 +361,7 @@ def _precedes(element, value, right):
 
 def _by_bisection(a, v, right, unrolled):
     n = shape_of(a)[0]
-    bits = n.bit_length()
+    bits = int(n).bit_length()
 
     def advanced(place, stride):
         # `place` elements are known to stand before; are the next `stride` ones as well?

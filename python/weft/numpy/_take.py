@@ -2,6 +2,7 @@
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
+from weft._dims import min_dim
 from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import default_int, dtype_of, is_bool, is_integer
@@ -139,7 +140,7 @@ def _take_along_axis(arr, indices, *, axis, mode, fill_value, wrap):
     paired = tuple(i for i in range(len(shape)) if i not in (axis, *offset, *repeated))
     vectors = tuple(i for i in range(len(shape)) if i not in offset)
     at = _core.bind("reshape", at, new_sizes=(*(wanted[i] for i in vectors), 1))
-    sizes = tuple(n if i in offset else min(n, 1) for i, n in enumerate(shape))
+    sizes = tuple(n if i in offset else min_dim(n, 1) for i, n in enumerate(shape))
     result = gather(
         arr,
         at,

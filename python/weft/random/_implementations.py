@@ -22,6 +22,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of
+from weft._dims import is_symbolic_dim
 from weft._settings import SETTINGS
 from weft.dtypes import FRY, RBG, UNSAFE_RBG, KeyDType, dtype_of
 from weft.errors import AttributeValueError
@@ -67,7 +68,7 @@ def high_and_low(numbers):
 
 def counters(size):
     """The high and the low words of the numbers below `size`."""
-    dtype = _U32 if size <= 2**32 else np.dtype("uint64")
+    dtype = _U32 if is_symbolic_dim(size) or size <= 2**32 else np.dtype("uint64")
     return high_and_low(_core.bind("iota", dtype=dtype, shape=(size,), dimension=0))
 
 

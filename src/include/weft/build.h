@@ -21,6 +21,8 @@ inline Val apply1(std::string_view op, std::initializer_list<Val> xs,
 // Constants: a scalar literal of x's dtype; zeros/ones/full of a type (a broadcast unless scalar).
 WEFT_API Val scalar_like(Val x, double value);
 WEFT_API Val full(Builder& b, TypeRef type, double value);
+// A size as a scalar: a literal, or what a symbolic dimension will be.
+WEFT_API Val size_value(Builder& b, int64_t size, DType dtype);
 inline Val zeros(Builder& b, TypeRef type) { return full(b, type, 0.0); }
 inline Val zeros_like(Val x) { return zeros(*x.builder, x.type()); }
 inline Val ones_like(Val x) { return full(*x.builder, x.type(), 1.0); }

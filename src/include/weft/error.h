@@ -22,6 +22,7 @@ enum class ErrorKind {
   kSharding,        // splits of arrays that do not go together
   kNotImplemented,  // a rule that an op lacks
   kInternal,        // a broken invariant of weft itself
+  kInconclusive,    // what does not follow for all sizes that are symbols
 };
 
 // Where in a text something is wrong, from 1 on; 0 where no text is at fault.

@@ -8,6 +8,7 @@
 #include "weft/checks.h"          // IWYU pragma: export
 #include "weft/constants.h"       // IWYU pragma: export
 #include "weft/custom_rules.h"    // IWYU pragma: export
+#include "weft/dims.h"            // IWYU pragma: export
 #include "weft/emit.h"            // IWYU pragma: export
 #include "weft/error.h"           // IWYU pragma: export
 #include "weft/ffi.h"             // IWYU pragma: export
@@ -20,6 +21,7 @@
 #include "weft/passes.h"          // IWYU pragma: export
 #include "weft/read.h"            // IWYU pragma: export
 #include "weft/rebuild.h"         // IWYU pragma: export
+#include "weft/refine.h"          // IWYU pragma: export
 #include "weft/registry.h"        // IWYU pragma: export
 #include "weft/transforms.h"      // IWYU pragma: export
 #include "weft/type.h"            // IWYU pragma: export

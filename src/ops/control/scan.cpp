@@ -40,7 +40,7 @@ TypeRefs infer_scan(const InferCtx& c) {
            " inputs, and carries among the ", num_outputs,
            " outputs of jaxpr; got num_consts=", consts, ", num_carry=", carry);
   Scan s(c.attr());
-  if (s.length < 0) c.fail(ErrorKind::kValue, "expected length >= 0; got ", s.length);
+  if (is_negative(s.length)) c.fail(ErrorKind::kValue, "expected length >= 0; got ", s.length);
   if (s.unroll < 1) c.fail(ErrorKind::kValue, "expected unroll >= 1; got ", s.unroll);
   if (c.size() != body.num_inputs())
     c.fail(ErrorKind::kType, "expected ", body.num_inputs(),

@@ -144,7 +144,7 @@ Dims window_sizes(const Addressing& a, TypeRef operand, TypeRef updates) {
   for (size_t i = 0; i < kept.size(); ++i)
     sizes[static_cast<size_t>(kept[i])] = updates->dim(static_cast<int>(a.window_axes[i]));
   for (int64_t axis : a.batching)  // an empty axis has no window of size 1
-    sizes[static_cast<size_t>(axis)] = std::min<int64_t>(1, operand->dim(static_cast<int>(axis)));
+    sizes[static_cast<size_t>(axis)] = dim_min(1, operand->dim(static_cast<int>(axis)));
   return sizes;
 }
 
@@ -160,7 +160,7 @@ Val gather(Val x, Val indices, const Addressing& a, const Dims& sizes, std::opti
 Val gather_lanes(Val x, int at, Val indices, const Addressing& a, const Dims& sizes,
                  std::optional<double> fill) {
   if (at != kNotBatched) {
-    int64_t size = std::min<int64_t>(1, indices.type()->dim(0));
+    int64_t size = dim_min(1, indices.type()->dim(0));
     return gather(x, indices, mapped_indices(a, at), inserted(sizes, at, size), fill);
   }
   Addressing mapped = a;
@@ -192,12 +192,12 @@ DType index_dtype(DType indices, const Dims& shape) {
 Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Dims& sizes) {
   Dims largest;
   for (int64_t axis : a.index_map)
-    largest.push_back(shape[static_cast<size_t>(axis)] - sizes[static_cast<size_t>(axis)]);
-  auto literal = [&](size_t i) {
-    return indices.builder->literal(make_literal(indices.dtype(), largest[i]));
+    largest.push_back(dim_sub(shape[static_cast<size_t>(axis)], sizes[static_cast<size_t>(axis)]));
+  auto largest_start = [&](size_t i) {
+    return size_value(*indices.builder, largest[i], indices.dtype());
   };
   if (largest.empty()) return scalar_like(indices, 0);
-  Val first{indices.builder, literal(0)};
+  Val first = largest_start(0);
   if (std::all_of(largest.begin(), largest.end(), [&](int64_t n) { return n == largest[0]; }))
     return first;
   // The graph has no constant arrays: choose by position along the last axis.
@@ -206,7 +206,7 @@ Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Di
   Val all = broadcast_to(first, vector->shape());
   for (size_t i = 1; i < largest.size(); ++i)
     all = select(eq(position, scalar_like(position, static_cast<double>(i))),
-                 broadcast_to({indices.builder, literal(i)}, vector->shape()), all);
+                 broadcast_to(largest_start(i), vector->shape()), all);
   return broadcast_in_dim(all, indices.shape(), {indices.rank() - 1});
 }
 
@@ -216,7 +216,8 @@ Val clipped(Val indices, const Addressing& a, const Dims& shape, const Dims& siz
 
 bool has_one_window(TypeRef indices) {
   const Dims& shape = indices->shape();
-  return product({shape.data(), shape.size() - 1}) <= 1;
+  int64_t count = product({shape.data(), shape.size() - 1});
+  return !is_symbolic(count) && count <= 1;
 }
 
 void check_within(CheckCtx& c, Val indices, const Addressing& a, const Dims& sizes) {

@@ -7,6 +7,7 @@
 
 #include "ops/def/addressing.h"
 #include "weft/build.h"
+#include "weft/dims.h"
 
 namespace weft {
 namespace {
@@ -18,12 +19,14 @@ constexpr int64_t kSmall = 16384;
 Block padded(const Block& block, const Dims& start, const Dims& limit) {
   std::vector<Dims> config;
   for (size_t i = 0; i < start.size(); ++i)
-    config.push_back(
-        {block.start[i] - start[i], limit[i] - block.start[i] - block.ct.shape()[i], 0});
+    config.push_back({dim_sub(block.start[i], start[i]),
+                      dim_sub(dim_sub(limit[i], block.start[i]), block.ct.shape()[i]), 0});
   return {start, pad(block.ct, scalar_like(block.ct, 0), config)};
 }
 
-int64_t end(const Block& block, size_t axis) { return block.start[axis] + block.ct.shape()[axis]; }
+int64_t end(const Block& block, size_t axis) {
+  return dim_add(block.start[axis], block.ct.shape()[axis]);
+}
 
 // Start and shape of a block, in an order.
 std::vector<int64_t> place(const Dims& start, const Dims& shape) {
@@ -92,14 +95,16 @@ std::vector<Block> without_repeats(std::vector<Block> blocks) {
 
 Val with_block(Val sum, const Block& block) {
   const Dims& shape = sum.shape();
-  if (sum.type()->num_elements() <= std::max(kSmall, 4 * block.ct.type()->num_elements()))
+  bool symbolic = is_symbolic(sum.type()->num_elements());
+  if (symbolic ||
+      sum.type()->num_elements() <= std::max(kSmall, 4 * block.ct.type()->num_elements()))
     return add_any(sum, padded(block, Dims(shape.size(), 0), shape).ct);
   Dims limit;
   Vals starts;
   DType dtype = fits(shape, DType::kI32) ? DType::kI32 : DType::kI64;
   for (size_t i = 0; i < shape.size(); ++i) {
     limit.push_back(end(block, i));
-    starts.push_back({sum.builder, sum.builder->literal(make_literal(dtype, block.start[i]))});
+    starts.push_back(size_value(*sum.builder, block.start[i], dtype));
   }
   Val before = slice(sum, block.start, limit);
   return dynamic_update_slice(sum, add_any(before, block.ct), starts);
@@ -109,7 +114,7 @@ Val with_block(Val sum, const Block& block) {
 
 Val with_blocks(Val sum, TypeRef type, std::vector<Block> blocks) {
   blocks = without_repeats(std::move(blocks));
-  if (blocks.size() > 1) {
+  if (blocks.size() > 1 && !is_symbolic(type->num_elements())) {
     int64_t covered = 0;
     for (const Block& block : blocks) covered += block.ct.type()->num_elements();
     bool gaps = !sum || type->num_elements() <= std::max(kSmall, 4 * covered);

@@ -51,6 +51,12 @@ Val full(Builder& b, TypeRef type, double value) {
   return broadcast_to(scalar, type->shape());
 }
 
+Val size_value(Builder& b, int64_t size, DType dtype) {
+  if (!is_symbolic(size)) return {&b, b.literal(make_literal(dtype, size))};
+  const OpDef& op = op_named<"dim_as_value">();
+  return append(b, op, {}, make_attrs(op, {{"dim", size}, {"dtype", dtype}}))[0];
+}
+
 Val iota(Builder& b, TypeRef type, int dimension) {
   const OpDef& op = op_named<"iota">();
   return append(b, op, {},

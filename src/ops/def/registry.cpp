@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ops/def/families.h"
+#include "ops/def/symbols.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -42,6 +43,7 @@ OpRegistry::OpRegistry() : impl_(std::make_unique<Impl>()) {}
 OpRegistry::~OpRegistry() = default;
 
 const OpDef& OpRegistry::add(OpDef def) {
+  guard_symbols(def);
   auto owned = std::make_unique<OpDef>(std::move(def));
   const OpDef& added = *owned;
   std::unique_lock lock(impl_->mutex);

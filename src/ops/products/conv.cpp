@@ -92,7 +92,7 @@ void check_groups(const InferCtx& c, const Conv& v) {
     c.fail(ErrorKind::kShape, "expected output features of rhs that are a multiple of ",
            v.feature_groups > 1 ? "feature_group_count=" : "batch_group_count=", v.groups(),
            "; got ", outputs, " (", operand_types(c), ")");
-  if (batch % v.batch_groups != 0)
+  if (dim_mod(batch, v.batch_groups) != 0)
     c.fail(ErrorKind::kShape, "expected a batch size of lhs that is a multiple of ",
            "batch_group_count=", v.batch_groups, "; got ", batch, " (", operand_types(c), ")");
 }
@@ -110,7 +110,7 @@ TypeRefs infer_conv(const InferCtx& c) {
   check_groups(c, v);
   Dims shape(c.in(0)->shape().size());
   auto set = [&](size_t i, int64_t size) { shape[static_cast<size_t>(v.out[i])] = size; };
-  set(0, c.in(0)->dim(v.axis(v.lhs, 0)) / v.batch_groups);
+  set(0, dim_floordiv(c.in(0)->dim(v.axis(v.lhs, 0)), v.batch_groups));
   set(1, c.in(1)->dim(v.axis(v.rhs, 0)));
   for (size_t i = 0; i < n; ++i)
     set(i + 2, window_places(c, c.in(0)->dim(v.axis(v.lhs, i + 2)), v.window(c.in(1), i), i));
@@ -125,14 +125,15 @@ Val conv(Val lhs, Val rhs, const Conv& v, const RuleCtx& c) {
 Val split_axis(Val x, int axis, int64_t groups) {
   size_t i = static_cast<size_t>(axis);
   Dims shape = x.shape();
-  shape[i] /= groups;
+  shape[i] = dim_floordiv(shape[i], groups);
   return reshape(x, inserted(shape, axis, groups));
 }
 // Makes `n` neighbouring axes one.
 Val merge_axes(Val x, int axis, int n) {
   Dims shape = x.shape();
   for (int i = 1; i < n; ++i) {
-    shape[static_cast<size_t>(axis)] *= shape[static_cast<size_t>(axis) + 1];
+    int64_t& size = shape[static_cast<size_t>(axis)];
+    size = dim_mul(size, shape[static_cast<size_t>(axis) + 1]);
     shape.erase(static_cast<size_t>(axis) + 1);
   }
   return reshape(x, shape);
@@ -206,11 +207,11 @@ Val transpose_rhs(const TransposeCtx& c, const Conv& v) {
   back.strides = v.rhs_dilation;
   back.rhs_dilation = v.strides;
   for (size_t i = 0; i < v.num_spatial(); ++i) {
-    int64_t size = dilated(lhs->dim(v.axis(v.lhs, i + 2)), v.lhs_dilation[i]).value();
-    int64_t extent = dilated(out->dim(v.axis(v.out, i + 2)), v.strides[i]).value();
-    int64_t to = dilated(rhs->dim(v.axis(v.rhs, i + 2)), v.rhs_dilation[i]).value();
+    Checked size = dilated(lhs->dim(v.axis(v.lhs, i + 2)), v.lhs_dilation[i]);
+    Checked extent = dilated(out->dim(v.axis(v.out, i + 2)), v.strides[i]);
+    Checked to = dilated(rhs->dim(v.axis(v.rhs, i + 2)), v.rhs_dilation[i]);
     int64_t low = v.padding[i][0];
-    back.padding[i] = {low, to - 1 + extent - size - low};
+    back.padding[i] = {low, (to - 1 + extent - size - low).value()};
   }
   return conv(convert(c.x(0), out->dtype()), c.ct(), back, c);
 }

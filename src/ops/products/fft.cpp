@@ -24,7 +24,7 @@ const Dims& lengths_of(const AttrRecord& attrs) { return attrs.ints("fft_lengths
 // The shape of an operand (or a result) with the halved spectrum or with all of the last axis.
 Dims with_last(Dims lead, const Dims& lengths, bool halved) {
   for (int64_t n : lengths) lead.push_back(n);
-  if (halved) lead.back() = lead.back() == 0 ? 0 : lead.back() / 2 + 1;
+  if (halved && lead.back() != 0) lead.back() = dim_add(dim_floordiv(lead.back(), 2), 1);
   return lead;
 }
 
@@ -49,7 +49,7 @@ TypeRefs infer_fft(const InferCtx& c) {
   if (real && lengths.back() == 0)
     c.fail(ErrorKind::kShape, "expected at least one element to transform", got());
   for (int64_t n : lengths)
-    if (n < 0) c.fail(ErrorKind::kValue, "expected fft_lengths of at least 0", got());
+    if (is_negative(n)) c.fail(ErrorKind::kValue, "expected fft_lengths of at least 0", got());
   Dims lead(x->shape().begin(), x->shape().end() - static_cast<ptrdiff_t>(lengths.size()));
   Dims expected = with_last(lead, lengths, kind == kIrfft);
   if (x->shape() != expected)
@@ -69,6 +69,10 @@ Val transform(const OpDef& op, Val x, FftKind kind, const Dims& lengths) {
 // A halved spectrum of n elements, scaled by `factor` where an element stands for two of the whole
 // one: all but the constant term and, for even n, the highest frequency.
 Val scale_twins(Val spectrum, int64_t n, double factor) {
+  if (is_symbolic(n))
+    fail(ErrorKind::kNotImplemented,
+         "[fft] expected a length that is a number, for the derivative ",
+         "of a transform of real numbers; got ", n);
   DType index = index_dtype(DType::kI32, spectrum.shape());
   Val k = iota(*spectrum.builder, with_dtype(spectrum.type(), index), spectrum.rank() - 1);
   auto is = [&](int64_t i) { return eq(k, scalar_like(k, static_cast<double>(i))); };

@@ -28,7 +28,7 @@ inline Checked dilated(int64_t n, int64_t by) {
 
 // In how many places a window stands on an axis of n elements. Fails for windows that cannot be.
 inline int64_t window_places(const InferCtx& c, int64_t n, const Window& w, size_t nth) {
-  if (w.size < 0 || w.stride <= 0 || w.base_dilation <= 0 || w.dilation <= 0)
+  if (is_negative(w.size) || w.stride <= 0 || w.base_dilation <= 0 || w.dilation <= 0)
     c.fail(ErrorKind::kValue,
            "expected a window of non-negative size, and positive strides and dilations; got size ",
            w.size, ", stride ", w.stride, ", dilations ", w.base_dilation, " of the operand and ",
@@ -45,6 +45,8 @@ inline int64_t window_places(const InferCtx& c, int64_t n, const Window& w, size
   if (!extent.fits())
     c.fail(ErrorKind::kShape, "expected a window of a size below 2**63; got ", w.size,
            " elements, every ", w.dilation, "-th, along dimension ", nth, " of the window");
+  if (is_symbolic(extent.value()) || is_symbolic(padded.value()))
+    return dim_max(0, dim_add(dim_floordiv((padded - extent).value(), w.stride), 1));
   if (extent.value() > padded.value()) return 0;
   return (padded.value() - extent.value()) / w.stride + 1;
 }
@@ -61,10 +63,10 @@ inline std::string listed(const std::vector<Dims>& lists) {
 // The padding of the window with strides and base dilation exchanged that leads from the m places
 // of a window back to the n elements that it slid over.
 inline Dims padding_back(const Window& w, int64_t n, int64_t m) {
-  int64_t extent = dilated(w.size, w.dilation).value();
-  int64_t low = extent - 1 - w.low;
-  int64_t from = dilated(m, w.stride).value(), to = dilated(n, w.base_dilation).value();
-  return {low, to - 1 + extent - from - low};
+  Checked extent = dilated(w.size, w.dilation);
+  Checked low = extent - 1 - w.low;
+  Checked from = dilated(m, w.stride), to = dilated(n, w.base_dilation);
+  return {low.value(), (to - 1 + extent - from - low).value()};
 }
 
 // Checks that an attribute has an entry for each dimension of the window.

@@ -27,7 +27,7 @@ Dims infer_places(const InferCtx& c, TypeRef operand) {
   Windows w(c.attr());
   Dims shape;
   for (size_t i = 0; i < rank; ++i) {
-    if (w.size[i] < 1)
+    if (w.size[i] < 1 && !is_symbolic(w.size[i]))
       c.fail(ErrorKind::kValue,
              "expected positive window_dimensions; got window_dimensions=", w.size, " (",
              operand_types(c), ")");

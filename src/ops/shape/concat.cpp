@@ -44,7 +44,7 @@ void transpose_concatenate(TransposeCtx& c) {
   Dims start(c.out_types[0]->shape().size());
   for (size_t i = 0; i < c.size(); ++i) {
     Dims limit = c.out_types[0]->shape();
-    limit[axis] = start[axis] + c.in_types[i]->shape()[axis];
+    limit[axis] = dim_add(start[axis], c.in_types[i]->shape()[axis]);
     if (c.linear(i)) c.add(i, slice(c.ct(), start, limit));
     start[axis] = limit[axis];
   }
@@ -178,7 +178,7 @@ TypeRefs infer_split(const InferCtx& c) {
     c.fail(ErrorKind::kValue, "expected axis between 0 and ", x->rank() - 1, "; got axis=", axis,
            " (operand: ", x, ")");
   int64_t length = x->dim(static_cast<int>(axis));
-  bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
+  bool negative = std::any_of(sizes.begin(), sizes.end(), is_negative);
   if (negative || !(checked_sum(sizes) == length))
     c.fail(ErrorKind::kValue, "expected sizes >= 0 that add up to ", length, "; got sizes=", sizes,
            " (operand: ", x, ")");
@@ -196,7 +196,7 @@ Vals split_into_slices(RuleCtx& c) {
   Dims start(c.in_types[0]->shape().size()), limit = c.in_types[0]->shape();
   Vals out;
   for (int64_t n : c.attr().ints("sizes")) {
-    limit[axis] = start[axis] + n;
+    limit[axis] = dim_add(start[axis], n);
     out.push_back(slice(c.x(0), start, limit));
     start[axis] = limit[axis];
   }
@@ -249,7 +249,7 @@ OpDef split_op() {
 enum { kLow, kHigh, kInterior };  // positions in an entry of padding_config
 
 Checked with_interior(int64_t n, int64_t interior) {
-  return Checked(n) + Checked(std::max<int64_t>(n - 1, 0)) * interior;
+  return Checked(n) + Checked(dim_max((Checked(n) - 1).value(), 0)) * interior;
 }
 
 TypeRefs infer_pad(const InferCtx& c) {
@@ -268,7 +268,7 @@ TypeRefs infer_pad(const InferCtx& c) {
     if (p.size() != 3)
       c.fail(ErrorKind::kValue, "expected (low, high, interior) for axis ", i, "; got ", p,
              " (operand: ", x, ")");
-    if (p[kInterior] < 0)
+    if (is_negative(p[kInterior]))
       c.fail(ErrorKind::kValue, "expected interior padding >= 0 (pad C3); got ", p, " for axis ", i,
              " (operand: ", x, ")");
     // Rules turn padding around and step over it.
@@ -297,10 +297,10 @@ void transpose_pad(TransposeCtx& c) {
     std::vector<Dims> edges;
     Dims start, limit, strides;
     for (size_t i = 0; i < config.size(); ++i) {
-      edges.push_back({-config[i][kLow], -config[i][kHigh], 0});
+      edges.push_back({dim_sub(0, config[i][kLow]), dim_sub(0, config[i][kHigh]), 0});
       start.push_back(0);
       limit.push_back(with_interior(c.in_types[0]->shape()[i], config[i][kInterior]).value());
-      strides.push_back(config[i][kInterior] + 1);
+      strides.push_back(dim_add(config[i][kInterior], 1));
     }
     Val ct = c.ct();
     c.add(0, slice(pad(ct, scalar_like(ct, 0), edges), start, limit, strides));

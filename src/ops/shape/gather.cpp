@@ -26,7 +26,7 @@ TypeRefs infer_gather(const InferCtx& c) {
     c.fail(ErrorKind::kValue, "expected a slice size for each axis of the operand (gather C20)",
            got());
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] < 0 || sizes[i] > x->shape()[i])
+    if (!(Checked(sizes[i]) >= 0 && Checked(sizes[i]) <= x->shape()[i]))
       c.fail(ErrorKind::kShape, "expected slice_sizes between 0 and the operand's shape (gather ",
              "C21)", got());
   for (const auto& [axes, label] : {std::pair(a.dropped, 9), std::pair(a.batching, 12)})

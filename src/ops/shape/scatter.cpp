@@ -34,7 +34,7 @@ TypeRefs infer_scatter(const InferCtx& c, DTypeSet dtypes) {
            " (scatter C4); got ", operand_types(c));
   Dims sizes = window_sizes(a, x, updates);
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > x->shape()[i])
+    if (!(Checked(sizes[i]) <= x->shape()[i]))
       c.fail(ErrorKind::kShape, "expected windows no larger than the operand (scatter C4); got ",
              "windows of shape ", sizes, " (", operand_types(c), ")");
   return {x};
@@ -58,7 +58,7 @@ struct Winners {
 };
 Winners find_winners(const RuleCtx& c, const Addressing& a) {
   TypeRef updates = c.in_types[2];
-  DType dtype = index_dtype(DType::kI32, {updates->num_elements() + 1});
+  DType dtype = index_dtype(DType::kI32, {dim_add(updates->num_elements(), 1)});
   Val ids = iota(c.b, make_type(dtype, Dims{updates->num_elements()}), 0);
   ids = reshape(ids + 1.0, updates->shape());
   Val written = scatter("scatter", zeros(c.b, with_dtype(c.in_types[0], dtype)), c.x(1), ids, a);
@@ -100,7 +100,10 @@ void transpose_add(TransposeCtx& c) {
 Val product_of_others(const RuleCtx& c, const Addressing& a) {
   TypeRef x = c.in_types[0], updates = c.in_types[2];
   int64_t n = updates->num_elements();
-  DType dtype = index_dtype(DType::kI32, {x->num_elements() + 1, n});
+  if (is_symbolic(n))
+    fail(ErrorKind::kNotImplemented, "[", c.op.name, "] expected updates of a known size for a ",
+         "derivative, which takes log(n) steps; got ", updates);
+  DType dtype = index_dtype(DType::kI32, {dim_add(x->num_elements(), 1), n});
   // Elements are numbered from 1, so that 0 is read outside of the array.
   Val numbers = reshape(iota(c.b, make_type(dtype, Dims{x->num_elements()}), 0) + 1.0, x->shape());
   Val element = read_back(c, numbers, a);

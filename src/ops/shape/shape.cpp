@@ -14,7 +14,7 @@ Cost cost_free(const CostCtx&) { return {}; }
 
 TypeRefs infer_reshape(const InferCtx& c) {
   const Dims& sizes = c.attr().ints("new_sizes");
-  bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
+  bool negative = std::any_of(sizes.begin(), sizes.end(), is_negative);
   if (negative || !(checked_product(sizes) == c.in(0)->num_elements()))
     c.fail(ErrorKind::kShape, "expected new_sizes with ", c.in(0)->num_elements(),
            " elements in all (reshape C2); got new_sizes=", sizes, " (operand: ", c.in(0), ")");
@@ -29,7 +29,7 @@ void batch_reshape(BatchCtx& c) {
   int64_t left = product({shape.data(), static_cast<size_t>(c.dim(0))});
   int at = 0;
   for (int64_t p = 1; at < static_cast<int>(sizes.size()) && p != left; ++at)
-    p *= sizes[static_cast<size_t>(at)];
+    p = dim_mul(p, sizes[static_cast<size_t>(at)]);
   if (product({sizes.data(), static_cast<size_t>(at)}) == left) {
     c.result(reshape(c.x(0), inserted(sizes, at, c.size)), at);
   } else {
@@ -421,11 +421,32 @@ OpDef iota_op() {
   return d;
 }
 
+OpDef dim_as_value_op() {
+  OpDef d;
+  d.name = "dim_as_value";
+  d.doc = "A size as a scalar: what a symbolic dimension will be.";
+  d.attrs = {{"dim", AttrType::kInt}, {"dtype", AttrType::kDType}};
+  d.num_operands = 0;
+  d.infer = [](const InferCtx& c) -> TypeRefs { return {scalar_type(c.attr().dtype("dtype"))}; };
+  zero_tangent(d);
+  d.emit = [](EmitCtx& c) {
+    Literal size = make_literal(c.attr().dtype("dtype"), c.attr().integer("dim"));
+    c.set_out(0, c.constant(size, {}));
+  };
+  d.simplify = {{"dim_known", "dim_as_value of a number -> the number", [](SimplifyCtx& c) {
+                   int64_t size = c.attr().integer("dim");
+                   if (is_symbolic(size)) return Vals{};
+                   return Vals{size_value(c.b, size, c.attr().dtype("dtype"))};
+                 }}};
+  d.cost = cost_free;
+  return d;
+}
+
 }  // namespace
 
 void register_shape(OpRegistry& r) {
-  for (OpDef d :
-       {reshape_op(), squeeze_op(), broadcast_in_dim_op(), transpose_op(), rev_op(), iota_op()})
+  for (OpDef d : {reshape_op(), squeeze_op(), broadcast_in_dim_op(), transpose_op(), rev_op(),
+                  iota_op(), dim_as_value_op()})
     r.add(std::move(d));
 }
 

@@ -22,7 +22,8 @@ Dims strides_of(const AttrRecord& attrs) {
   const Dims& limit = attrs.ints("limit_indices");
   Dims strides = given_strides(attrs);
   for (size_t i = 0; i < strides.size(); ++i)
-    strides[i] = std::min(strides[i], std::max<int64_t>(limit[i] - start[i], 1));
+    if (!is_symbolic(start[i]) && !is_symbolic(limit[i]))
+      strides[i] = std::min(strides[i], std::max<int64_t>(limit[i] - start[i], 1));
   return strides;
 }
 
@@ -41,12 +42,13 @@ TypeRefs infer_slice(const InferCtx& c) {
            got());
   Dims shape;
   for (size_t i = 0; i < rank; ++i) {
-    if (start[i] < 0 || start[i] > limit[i] || limit[i] > x->shape()[i])
+    Checked begin = start[i], end = limit[i];
+    if (!(begin >= 0 && begin <= end && end <= x->shape()[i]))
       c.fail(ErrorKind::kValue, "expected 0 <= start <= limit <= ", x->shape()[i], " for axis ", i,
              " (slice C3)", got());
-    if (strides[i] < 1)
+    if (!(Checked(strides[i]) >= 1))
       c.fail(ErrorKind::kValue, "expected strides > 0 for axis ", i, " (slice C4)", got());
-    shape.push_back(divide_up(limit[i] - start[i], strides[i]));
+    shape.push_back(divide_up((end - begin).value(), strides[i]));
   }
   return {with_shape(x, shape)};
 }
@@ -238,7 +240,7 @@ TypeRefs infer_dynamic_slice(const InferCtx& c) {
   check_start_indices(c, 1);
   bool fits_inside = sizes.size() == x->shape().size();
   for (size_t i = 0; fits_inside && i < sizes.size(); ++i)
-    fits_inside = 0 <= sizes[i] && sizes[i] <= x->shape()[i];
+    fits_inside = Checked(sizes[i]) >= 0 && Checked(sizes[i]) <= x->shape()[i];
   if (!fits_inside)
     c.fail(ErrorKind::kShape, "expected slice_sizes between 0 and the operand's shape ", x->shape(),
            " (dynamic_slice C4); got slice_sizes=", sizes, " (operand: ", x, ")");
@@ -358,7 +360,8 @@ TypeRefs infer_dynamic_update_slice(const InferCtx& c) {
            "expected an update of the operand's dtype (dynamic_update_slice C2); got ",
            operand_types(c));
   bool fits_inside = x->rank() == update->rank();
-  for (int i = 0; fits_inside && i < x->rank(); ++i) fits_inside = update->dim(i) <= x->dim(i);
+  for (int i = 0; fits_inside && i < x->rank(); ++i)
+    fits_inside = Checked(update->dim(i)) <= x->dim(i);
   if (!fits_inside)
     c.fail(ErrorKind::kShape, "expected an update of the operand's rank and no larger ",
            "(dynamic_update_slice C3, C6); got ", operand_types(c));

@@ -68,7 +68,7 @@ Val take_along(Val x, Val indices, int axis) {
                .mode = "promise_in_bounds",
                .unique = true};
   Dims sizes;
-  for (int64_t n : x.shape()) sizes.push_back(std::min<int64_t>(n, 1));
+  for (int64_t n : x.shape()) sizes.push_back(dim_min(n, 1));
   return gather(x, expand_dim(indices, x.rank()), a, sizes);
 }
 
@@ -234,7 +234,7 @@ void differentiate_sort(GraphJvpCtx& c) {
   for (size_t i = 0; i < c.operands.size(); ++i) {
     c.results.push_back(sorted[i].value);
     Val t = c.val(c.tangents[i]);
-    if (t && first->num_elements() > 0) t = take_along(t, sorted.back(), axis);
+    if (t && first->num_elements() != 0) t = take_along(t, sorted.back(), axis);
     c.result_tangents.push_back(t.value);
   }
 }
