@@ -142,7 +142,7 @@ struct Hooks {
   Hook lshift{"lshift", Hook::kCallable};
   Hook rshift{"rshift", Hook::kCallable};
   Hook getitem{"getitem", Hook::kCallable};
-  Hook update{"update", Hook::kCallable};  // (kind, array, index, values) -> array
+  Hook update{"update", Hook::kCallable};     // (kind, array, index, values) -> array
   Hook dim_class{"dim_class", Hook::kClass};  // of symbolic dimensions; made of a handle
 };
 // Never destroyed: at exit there is no interpreter left to release references to.

@@ -225,11 +225,15 @@ def to_size(x):
 
 def max_dim(d1, d2):
     """The greater of two sizes of axes: integers or symbolic dimensions."""
+    if not (is_symbolic_dim(d1) or is_symbolic_dim(d2)):
+        return max(d1, d2)
     return _size(_core.dim_max(_handle(d1), _handle(d2)))
 
 
 def min_dim(d1, d2):
     """The smaller of two sizes of axes: integers or symbolic dimensions."""
+    if not (is_symbolic_dim(d1) or is_symbolic_dim(d2)):
+        return min(d1, d2)
     return _size(_core.dim_min(_handle(d1), _handle(d2)))
 
 

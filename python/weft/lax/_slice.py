@@ -21,6 +21,7 @@ from weft._arguments import (
     static_shape,
     weak_as,
 )
+from weft._dims import slice_extent
 from weft._jit import composite
 from weft.dtypes import default_int, dtype_of, is_integer
 from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
@@ -86,9 +87,9 @@ def sliced(operand, start_index, limit_index, stride=1, axis=0):
     stride = static_int(stride, "slice_in_dim", "stride")
     if stride < 1:
         raise AttributeValueError(f"[slice_in_dim] expected a positive stride; got {stride}")
-    start, limit, _ = builtins.slice(start_index, limit_index).indices(shape[axis])
+    start, count, _ = slice_extent(builtins.slice(start_index, limit_index), shape[axis])
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
+    starts[axis], limits[axis], strides[axis] = start, start + count, stride
     return slice(operand, starts, limits, None if stride == 1 else strides)
 
 

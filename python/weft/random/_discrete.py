@@ -37,7 +37,7 @@ from weft.numpy._sorting import searchsorted
 from weft.numpy._take import take
 from weft.random._continuous import GUMBEL_MODES, gumbel, mode_of, two_uniforms, uniform_within
 from weft.random._keys import checked_key, random_bits, split
-from weft.random._parameters import bounds_in, integer_dtype, result_shape, spread
+from weft.random._parameters import bounds_in, integer_dtype, result_shape, shapes_in, spread
 
 
 @can_be_split
@@ -316,7 +316,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     axis = _axis_of_outcomes(axis, ndim_of(logits))
     rest = tuple(n for i, n in enumerate(shape_of(logits)) if i != axis)
     shape = rest if shape is None else static_shape(shape, "categorical")
-    bounds_in(shape, (np.broadcast_to(np.int8(0), rest),), "categorical")
+    shapes_in(shape, [rest], "categorical")
     front = shape[: len(shape) - len(rest)]
     if not replace and math.prod(front) > shape_of(logits)[axis]:
         raise AttributeValueError(

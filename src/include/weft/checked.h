@@ -9,6 +9,9 @@
 
 namespace weft {
 
+// What is at least a number below this has no lower bound.
+inline constexpr int64_t kFarBelow = -(int64_t{1} << 58);
+
 // A 64-bit integer that knows when a sum or product of it did not fit. Rules of inference compute
 // with these and refuse what does not fit, before anything is made of it. It may be a size that is
 // a symbol (weft/dims.h): comparisons then throw kInconclusive where they hold for some sizes only.
@@ -20,7 +23,8 @@ class Checked {
   // Whether it fits and is between the two, inclusively.
   bool within(int64_t low, int64_t high) const {
     if (is_symbolic(value_)) [[unlikely]]
-      return fits_ && dim_at_least(value_, low) && dim_may_be_at_most(value_, high);
+      return fits_ && (low < kFarBelow || dim_at_least(value_, low)) &&
+             dim_may_be_at_most(value_, high);
     return fits_ && low <= value_ && value_ <= high;
   }
   int64_t value() const { return value_; }  // any number unless it fits

@@ -217,6 +217,13 @@ PROGRAMS = {
     "maxdim": ("b, n", "(max(b,n),)", lambda x: wnp.ones(max_dim(x.shape[0], x.shape[1]))),
     "floordiv": ("b, n", "(floordiv(b,2)+1,)", lambda x: wnp.ones((x.shape[0] // 2 + 1,))),
     "mod": ("b, n", "(mod(b,3)+1,)", lambda x: wnp.ones((x.shape[0] % 3 + 1,))),
+    "diff": ("b + 1, n", "(b,n)", lambda x: wnp.diff(x, axis=0)),
+    "draws": ("b, n", "(b,)", lambda x: random.categorical(random.key(0), x)),
+    "windows": (
+        "b, n",
+        "(-floordiv(b,2)+b,n)",
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 1), (2, 1), "SAME"),
+    ),
 }
 
 
