@@ -38,6 +38,8 @@ inline weft_error_kind kind_of(weft::ErrorKind kind) {
       return WEFT_ERROR_DTYPE;
     case weft::ErrorKind::kShape:
       return WEFT_ERROR_SHAPE;
+    case weft::ErrorKind::kInconclusive:
+      return WEFT_ERROR_INCONCLUSIVE;
     case weft::ErrorKind::kValue:
       return WEFT_ERROR_VALUE;
     case weft::ErrorKind::kIndex:

@@ -70,9 +70,10 @@ typedef enum weft_error_kind {
   WEFT_ERROR_SHARDING = 8,        /* splits of arrays that do not go together */
   WEFT_ERROR_NOT_IMPLEMENTED = 9, /* a rule that an op lacks */
   WEFT_ERROR_INTERNAL = 10,       /* a fault of weft itself */
-  WEFT_ERROR_ARGUMENT = 11, /* an argument of a function of this header that it does not take */
-  WEFT_ERROR_MEMORY = 12,   /* no memory left */
-  WEFT_ERROR_PLUGIN = 13    /* what a PJRT plugin refuses, and libraries that are none */
+  WEFT_ERROR_ARGUMENT = 11,    /* an argument of a function of this header that it does not take */
+  WEFT_ERROR_MEMORY = 12,      /* no memory left */
+  WEFT_ERROR_PLUGIN = 13,      /* what a PJRT plugin refuses, and libraries that are none */
+  WEFT_ERROR_INCONCLUSIVE = 14 /* what does not hold for all sizes that are symbols */
 } weft_error_kind;
 
 typedef struct weft_error weft_error;
