@@ -53,6 +53,26 @@ def test_code_runs(name):
     assert alone.returncode == 0, alone.stderr.decode()
 
 
+PATH = re.compile(r"`((?:src|csrc|run|capi|python|tests|tools|examples)/[\w./-]+)`")
+OF_RECIPES = {  # files that a reader of CONTRIBUTING.md adds
+    "python/weft/scipy/stats/rayleigh.py",
+    "src/passes/drop_barriers.cpp",
+    "tests/ir/drop_barrier.ir",
+}
+
+
+def test_files_that_documents_name_are_there():
+    folders = [ROOT, *(ROOT / name for name in ("docs", "src", "csrc", "tests", "run", "tools"))]
+    named = {
+        (path.name, name)
+        for folder in folders
+        for path in folder.glob("*.md")
+        for name in PATH.findall(path.read_text())
+        if name not in OF_RECIPES and not (ROOT / name).exists()
+    }
+    assert not named
+
+
 def test_every_block_is_found():
     for name in DOCUMENTS:
         text = (ROOT / name).read_text()
