@@ -22,6 +22,7 @@ NOT_IN_LAX = {
     "debug_callback",
     "derivative",
     "device_put",
+    "dim_as_value",  # sizes that are symbols, as operands
     "eq_to",
     "ffi_call",
     "fusion",

@@ -83,7 +83,8 @@ def when(condition, /):
 def loop(lower, upper, *, init_carry=None, step=1, unroll=None):
     """A decorator that runs `body(i)`, or `body(i, carry)`, for i = lower, lower + step, ...
 
-    The name of the body stands for the last carry, or for None without `init_carry`.
+    The name of the body stands for the last carry, or for None without `init_carry`. `unroll` is
+    that of `weft.lax.fori_loop`.
 
     Examples:
       >>> from weft.experimental import pallas as pl
@@ -323,6 +324,8 @@ def align_to(x, alignment):
 
 def next_power_of_2(x):
     """The least power of two that is not less than a positive int.
+
+    Raises ValueError for other ints.
 
     Examples:
       >>> from weft.experimental import pallas as pl

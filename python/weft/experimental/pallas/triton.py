@@ -175,9 +175,10 @@ def debug_barrier():
 
 
 def dot(a, b, *, trans_a=False, trans_b=False, allow_tf32=None, precision=None):
-    """The product of two matrices, float32 at the least; of transposed ones where asked for.
+    """The product of two matrices, float32 at the least.
 
-    `allow_tf32` has no effect.
+    `trans_a` and `trans_b` say which of them is transposed first.
+    `allow_tf32` has no effect; `precision` is that of `weft.numpy.dot`.
 
     Examples:
       >>> from weft.experimental.pallas import triton
