@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/jax_text.h"
 #include "ir/sharding_text.h"
 #include "weft/held.h"
 
@@ -53,6 +54,7 @@ void print_list(Text& out, const Dims& xs) {
 template <typename F>
 void parse_items(Scanner& in, std::string_view close, F&& item) {
   while (!in.accept(close)) {
+    in.skip_field();
     item();
     if (in.accept(close)) return;
     if (!in.accept(",")) in.fail_expected(cat("\",\" or \"", close, "\" after an item"));
@@ -66,7 +68,11 @@ bool parse_bool(Scanner& in) {
 }
 
 Dims parse_ints(Scanner& in, std::string_view open, std::string_view close) {
-  in.expect(open, "to begin the integers");
+  if (open == "(") {
+    in.expect_tuple("to begin the integers");
+  } else {
+    in.expect(open, "to begin the integers");
+  }
   Dims xs;
   parse_items(in, close, [&] { xs.push_back(in.integer()); });
   return xs;
@@ -80,7 +86,7 @@ Attr parse_bools(Scanner& in) {
 }
 
 Attr parse_ints_list(Scanner& in) {
-  in.expect("(", "to begin the tuples");
+  in.expect_tuple("to begin the tuples");
   std::vector<Dims> lists;
   parse_items(in, ")", [&] { lists.push_back(parse_ints(in, "(", ")")); });
   return lists;
@@ -97,6 +103,19 @@ Attr parse_pairs(Scanner& in) {
     in.expect(")", "to end a pair");
   });
   return lists;
+}
+
+// A word for each of two operands, where weft has one for both; of precisions the higher one.
+Attr parse_pair(Scanner& in) {
+  in.expect("(", "to begin a pair");
+  std::string_view first = own_value_name(in.word(kStops));
+  in.expect(",", "between the words of a pair");
+  size_t begin = in.position();
+  std::string_view second = own_value_name(in.word(kStops));
+  in.expect(")", "to end a pair");
+  for (std::string_view word : {"HIGHEST", "HIGH", "DEFAULT"})
+    if (first == word || second == word) return std::string(word);
+  in.fail_at(begin, "expected a pair of precisions");
 }
 
 Attr parse_types(Scanner& in) {
@@ -252,9 +271,10 @@ Attr parse_value(Scanner& in, AttrType type) {
       return in.real();
     case AttrType::kString: {
       if (in.peek() == '"') return in.quoted('"');
+      if (in.peek() == '(') return parse_pair(in);
       std::string_view word = in.word(kStops);
       if (word.empty()) in.fail_expected("a string");
-      return std::string(word);
+      return std::string(own_value_name(word));
     }
     case AttrType::kDType:
       return parse_dtype_name(in);

@@ -7,8 +7,10 @@
 #include <unordered_map>
 
 #include "ir/attr_text.h"
+#include "ir/jax_text.h"
 #include "ir/scanner.h"
 #include "weft/builder.h"
+#include "weft/dims.h"
 #include "weft/format.h"
 
 namespace weft {
@@ -88,6 +90,7 @@ std::optional<Literal> to_literal(DType dtype, std::string_view text) {
 struct Scope {
   GraphBuilder builder;
   std::unordered_map<std::string_view, Value> values;
+  bool has_unnamed = false;  // more than one value is called "_"
 };
 
 struct ResultText {
@@ -123,17 +126,14 @@ class Parser {
   Parser(std::string_view text, const OpLookup& lookup) : in_(text), lookup_(lookup) {}
 
   GraphRef program() {
-    while (in_.peek() == 'l') find_definition();
-    GraphRef graph = parse_graph();
+    GraphRef graph = parse_with_definitions();
     if (!in_.at_end()) in_.fail_expected("the end of the text after the program");
-    for (const auto& [name, definition] : definitions_) parse_definition(name, definition.position);
     return graph;
   }
 
   AttrsRef attrs(const OpInfo& op) {
     std::vector<NamedAttr> attrs;
-    while (!in_.at_end())
-      if (std::optional<NamedAttr> attr = parse_attr(op)) attrs.push_back(std::move(*attr));
+    while (!in_.at_end()) parse_attr(op, attrs);
     if (op.attrs.size() == 0) return nullptr;
     return AttrRecord::make(op.name, op.attrs, attrs);
   }
@@ -145,9 +145,24 @@ class Parser {
     bool in_progress = false;
   };
 
+  GraphRef parse_with_definitions() {
+    while (accept_let()) find_definition();
+    GraphRef graph = parse_graph();
+    size_t end = in_.position();
+    for (const auto& [name, definition] : definitions_) parse_definition(name, definition.position);
+    in_.seek(end);
+    return graph;
+  }
+
+  bool accept_let() {
+    size_t begin = in_.position();
+    if (in_.peek() == 'l' && in_.identifier() == "let") return true;
+    in_.seek(begin);
+    return false;
+  }
+
   // "let f = { ... } in": definitions may refer to later ones, so they are read when first used.
   void find_definition() {
-    in_.expect("let", "or \"{\"");
     in_.skip_space();
     size_t name_position = in_.position();
     std::string_view name = in_.identifier();
@@ -182,6 +197,13 @@ class Parser {
     size_t begin = in_.position();
     std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("a graph or the name of one");
+    if (name == "let") {  // definitions of its own
+      in_.seek(begin);
+      auto outer = std::exchange(definitions_, {});
+      GraphRef graph = parse_with_definitions();
+      definitions_ = std::move(outer);
+      return graph;
+    }
     return parse_definition(name, begin);
   }
 
@@ -233,7 +255,12 @@ class Parser {
   }
 
   void bind(Scope& scope, std::string_view name, size_t position, Value v) {
-    if (name == "_") return;
+    if (name == "_") {
+      // JAX also prints results so that nothing but the outputs take; of two nobody knows which.
+      bool is_first = scope.values.try_emplace(name, v).second;
+      if (!is_first) scope.has_unnamed = true;
+      return;
+    }
     if (is_number_word(name)) in_.fail_at(position, cat("expected a name; got ", name));
     if (!scope.values.try_emplace(name, v).second) {
       in_.fail_at(position, cat("expected a new name; got ", name, " twice"));
@@ -250,17 +277,93 @@ class Parser {
     size_t name_position = in_.position();
     std::string_view name = in_.word("[](){}=:;,");
     if (name.empty()) in_.fail_expected(results.empty() ? "an op or \"in\"" : "the name of an op");
-    const OpInfo* op = lookup_(name);
+    const OpInfo* op = lookup_(own_op_name(name));
+    if (!op && (name == "stack" || name == "tile")) {
+      try {
+        return name == "stack" ? parse_stack(scope, results, begin)
+                               : parse_tile(scope, results, begin);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kParse) throw;
+        in_.fail_at(begin, error.what());
+      }
+    }
     if (!op) in_.fail_at(name_position, cat("expected the name of an op; got \"", name, '"'));
     TypeRef result_type = results.empty() ? nullptr : results[0].type;
     AttrsRef attrs = parse_attrs(*op, result_type);
+    Values operands = parse_operands(scope, op->num_operands);
+    if (op->elementwise && result_type) stretch(scope, operands, result_type->shape());
+    append(scope, *op, attrs, operands, results, begin);
+  }
+
+  Values parse_operands(Scope& scope, int most) {
     Values operands;
-    while (op->num_operands < 0 || operands.size() < static_cast<size_t>(op->num_operands)) {
+    while (most < 0 || operands.size() < static_cast<size_t>(most)) {
       std::optional<Value> v = parse_operand(scope);
       if (!v) break;
       operands.push_back(*v);
     }
-    append(scope, *op, attrs, operands, results, begin);
+    return operands;
+  }
+
+  // JAX's element-wise ops repeat operands along axes of size 1; weft's take those of one shape.
+  void stretch(Scope& scope, Values& operands, const Dims& shape) {
+    for (Value& v : operands) {
+      const Dims& own = scope.builder.type(v)->shape();
+      if (own.size() != shape.size() || own == shape) continue;
+      Dims axes;
+      for (size_t i = 0; i < own.size() && (own[i] == shape[i] || own[i] == 1); ++i)
+        axes.push_back(static_cast<int64_t>(i));
+      if (axes.size() == own.size()) v = broadcast(scope, v, shape, axes);
+    }
+  }
+
+  Value broadcast(Scope& scope, Value v, const Dims& shape, const Dims& axes) {
+    const OpInfo& op = *lookup_("broadcast_in_dim");
+    NamedAttr attrs[] = {{"shape", shape}, {"broadcast_dimensions", axes}};
+    AttrsRef record = AttrRecord::make(op.name, op.attrs, attrs);
+    return scope.builder.add(op, Values{v}, record)[0];
+  }
+
+  // Of JAX alone: an array several times along each axis.
+  void parse_tile(Scope& scope, const SmallVector<ResultText, 4>& results, size_t position) {
+    in_.expect("[reps=", "after tile");
+    const OpInfo& op = *lookup_("reshape");
+    Dims reps = std::get<Dims>(parse_value(in_, AttrType::kInts));
+    in_.expect("]", "after how often tile repeats axes");
+    Values parts = parse_operands(scope, 1);
+    if (parts.empty()) in_.fail_expected("the operand of tile");
+    Dims own = scope.builder.type(parts[0])->shape(), shape, axes, joined;
+    if (own.size() != reps.size())
+      in_.fail_at(position, cat("expected one number for each axis of ",
+                                scope.builder.type(parts[0]), "; got ", reps));
+    for (size_t i = 0; i < own.size(); ++i) {
+      shape.push_back(reps[i]), shape.push_back(own[i]);
+      axes.push_back(static_cast<int64_t>(2 * i + 1));
+      joined.push_back(dim_mul(reps[i], own[i]));
+    }
+    parts[0] = broadcast(scope, parts[0], shape, axes);
+    NamedAttr attrs[] = {{"new_sizes", joined}};
+    append(scope, op, AttrRecord::make(op.name, op.attrs, attrs), parts, results, position);
+  }
+
+  // Of JAX alone: arrays along a new axis.
+  void parse_stack(Scope& scope, const SmallVector<ResultText, 4>& results, size_t position) {
+    in_.expect("[axis=", "after stack");
+    int64_t axis = in_.integer();
+    in_.expect("]", "after the axis of stack");
+    Values parts = parse_operands(scope, -1);
+    for (Value& v : parts) {
+      Dims shape = scope.builder.type(v)->shape(), axes;
+      if (axis < 0 || axis > static_cast<int64_t>(shape.size()))
+        in_.fail_at(position, cat("expected an axis of the result of stack; got ", axis));
+      for (size_t i = 0; i < shape.size(); ++i)
+        axes.push_back(static_cast<int64_t>(i) + (static_cast<int64_t>(i) >= axis));
+      shape.insert(static_cast<size_t>(axis), 1);
+      v = broadcast(scope, v, shape, axes);
+    }
+    const OpInfo& op = *lookup_("concatenate");
+    NamedAttr attrs[] = {{"dimension", axis}};
+    append(scope, op, AttrRecord::make(op.name, op.attrs, attrs), parts, results, position);
   }
 
   void append(Scope& scope, const OpInfo& op, const AttrsRef& attrs, const Values& operands,
@@ -317,8 +420,7 @@ class Parser {
     size_t begin = in_.position();
     std::vector<NamedAttr> attrs;
     if (in_.accept("[")) {
-      while (!in_.accept("]"))
-        if (std::optional<NamedAttr> attr = parse_attr(op)) attrs.push_back(*attr);
+      while (!in_.accept("]")) parse_attr(op, attrs);
     }
     std::string_view text = in_.since(begin);
     for (const AttrSpec& spec : op.attrs.specs()) {
@@ -340,21 +442,41 @@ class Parser {
     } catch (const Error& error) { in_.fail_at(begin, error.what()); }
   }
 
-  // Nothing for what the op does not have and the text says None of: JAX prints many of these
-  // (`out_sharding=None`), other ones in each version.
-  std::optional<NamedAttr> parse_attr(const OpInfo& op) {
+  // Adds what comes next. JAX prints many attributes that weft does not have: without effect, None
+  // (`out_sharding=None`), or of a class whose fields are attributes here.
+  void parse_attr(const OpInfo& op, std::vector<NamedAttr>& attrs) {
     in_.skip_space();
     size_t begin = in_.position();
     std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("an attribute such as axes=(0,), or \"]\"");
-    int i = op.attrs.find(name);
+    int i = op.attrs.find(own_attr_name(op.name, name));
     if (i < 0) {
-      if (in_.accept("=") && in_.word("[](){}=:;,") == "None") return std::nullopt;
-      in_.fail_at(begin, cat("[", op.name, "] has no attribute named ", name));
+      if (!in_.accept("=") || !parse_unknown(op, name, attrs))
+        in_.fail_at(begin, cat("[", op.name, "] has no attribute named ", name));
+      return;
     }
     const AttrSpec& spec = op.attrs.specs()[static_cast<size_t>(i)];
     in_.expect("=", "after the name of an attribute");
-    return NamedAttr{spec.name, parse_attr_value(spec.type)};
+    Attr value = parse_attr_value(spec.type);
+    bool is_none = std::holds_alternative<std::monostate>(value);
+    if (is_none && (spec.flags & AttrSpec::kHideDefault)) return;
+    attrs.push_back({spec.name, std::move(value)});
+  }
+
+  // The value of an attribute that weft does not have, if nothing is lost without it.
+  bool parse_unknown(const OpInfo& op, std::string_view name, std::vector<NamedAttr>& attrs) {
+    if (is_without_effect(name)) {
+      in_.skip_value();
+      return true;
+    }
+    std::string_view word = in_.word("[](){}=:;,");
+    if (word == "None") return true;
+    if (word.empty() || !in_.accept_here("(")) return false;
+    while (!in_.accept(")")) {
+      parse_attr(op, attrs);
+      in_.accept(",");
+    }
+    return true;
   }
 
   Attr parse_attr_value(AttrType type) {
@@ -365,8 +487,9 @@ class Parser {
     if (type == AttrType::kGraph) return parse_region();
     if (type != AttrType::kGraphs) return parse_value(in_, type);
     std::vector<GraphRef> graphs;
-    in_.expect("(", "to begin the graphs");
+    in_.expect_tuple("to begin the graphs");
     while (!in_.accept(")")) {
+      in_.skip_field();
       graphs.push_back(parse_region());
       in_.accept(",");
     }
@@ -385,7 +508,8 @@ class Parser {
     bool is_variable = !name.empty() && name != "in" && next != ':' && next != '[';
     if (is_variable) {
       auto it = scope.values.find(name);
-      if (it != scope.values.end()) return it->second;
+      bool is_known = it != scope.values.end() && !(name == "_" && scope.has_unnamed);
+      if (is_known) return it->second;
       if (!lookup_(name)) {
         in_.fail_at(begin, cat("expected a value made before; got \"", name, '"'));
       }

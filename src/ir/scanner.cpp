@@ -63,6 +63,21 @@ void Scanner::expect(std::string_view token, std::string_view what) {
   if (!accept(token)) fail_expected(cat('"', token, "\" ", what));
 }
 
+void Scanner::expect_tuple(std::string_view what) {
+  skip_space();
+  size_t begin = pos_;
+  identifier();
+  if (accept_here("(")) return;
+  pos_ = begin;
+  expect("(", what);
+}
+
+void Scanner::skip_field() {
+  skip_space();
+  size_t begin = pos_;
+  if (identifier().empty() || !accept_here("=")) pos_ = begin;
+}
+
 std::string_view Scanner::identifier() {
   skip_space();
   size_t end = pos_;
@@ -112,6 +127,28 @@ void Scanner::skip_braces() {
     if (c == '}') --open;
     ++pos_;
   } while (open > 0);
+}
+
+void Scanner::skip_value() {
+  skip_space();
+  size_t open = 0;
+  while (pos_ < text_.size()) {
+    char c = text_[pos_];
+    if (c == '"' || c == '\'') {
+      quoted(c);
+    } else if (c == '{') {
+      skip_braces();
+    } else if (c == '(' || c == '[' || c == '<') {
+      ++open, ++pos_;
+    } else if (c == ')' || c == ']' || c == '>') {
+      if (open == 0) return;
+      --open, ++pos_;
+    } else if (open == 0 && (c == ',' || is_space(c))) {
+      return;
+    } else {
+      ++pos_;
+    }
+  }
 }
 
 std::string Scanner::quoted(char quote) {

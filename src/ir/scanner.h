@@ -27,6 +27,10 @@ class Scanner {
   bool accept_here(std::string_view token);
   // As accept(), or fails; `what` describes the place for the message.
   void expect(std::string_view token, std::string_view what);
+  // "(", or the name of a named tuple and "(".
+  void expect_tuple(std::string_view what);
+  // "name=", if it comes next: the field of a named tuple.
+  void skip_field();
 
   // [A-Za-z_][A-Za-z0-9_]*; empty when something else comes next.
   std::string_view identifier();
@@ -36,6 +40,8 @@ class Scanner {
   std::string_view type_text();
   // From "{" past the matching "}".
   void skip_braces();
+  // A value of any form: up to a space, a comma or a bracket that it has not opened.
+  void skip_value();
   // A string between two of these.
   std::string quoted(char quote);
   int64_t integer();

@@ -1,7 +1,7 @@
-"""Programs of jax whose modules weft reads, and what jax gives for them.
+"""Programs of jax whose modules and jaxprs weft reads, and what jax gives for them.
 
-`python tests/support/read_programs.py` lowers and runs them with jax, and keeps modules, arguments,
-results and gradients in golden/modules_of_jax.xz. Gradients are those of the sum of
+`python tests/support/read_programs.py` lowers and runs them with jax, and keeps modules, jaxprs,
+arguments, results and gradients in golden/modules_of_jax.xz. Gradients are those of the sum of
 all float results, each weighted by numbers that are drawn.
 """
 
@@ -34,10 +34,11 @@ def unpacked(kept):
 
 
 def kept_programs():
-    """By name: module (pretty), generic (the same with locations), args, results, grads or None."""
+    """By name: module (pretty), generic (the same with locations), jaxpr, its consts, args,
+    results, and grads or None."""
     programs = json.loads(lzma.decompress(FILE.read_bytes()))
     for program in programs.values():
-        for part in ("args", "results", "grads"):
+        for part in ("consts", "args", "results", "grads"):
             if program[part] is not None:
                 program[part] = [unpacked(x) for x in program[part]]
     return programs
@@ -510,8 +511,11 @@ def keep(jax):
     for name, (fn, args) in programs(jax).items():
         text, module, results, grads = lowered(jax, fn, args)
         has_grads = not name.startswith("V") and name not in without
+        jaxpr = jax.make_jaxpr(fn)(*args)
         kept[name] = {
             "module": text,
+            "jaxpr": str(jaxpr),
+            "consts": [packed(x) for x in jaxpr.consts],
             "generic": module.get_asm(print_generic_op_form=True, enable_debug_info=True),
             "args": [packed(x) for x in args],
             "results": [packed(y) for y in results],

@@ -47,6 +47,7 @@ struct OpInfo {
   AttrSchema attrs;
   int num_operands = -1;          // -1: variadic
   bool commutative = false;       // op(x, y) is op(y, x), to the bit but for which nan a nan is
+  bool elementwise = false;       // result element i depends on element i of each operand only
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
   std::string effects_if;  // the boolean attribute without which the op has no effects

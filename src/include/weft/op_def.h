@@ -541,8 +541,7 @@ struct OpDef : OpInfo {
   PruneRule prune;  // null: all operands and results of the op stay; needs a flow rule
   LiftRule lift;    // null: constants stay in the graphs of the op
   CallKind call = CallKind::kNone;
-  bool elementwise = false;  // result element i depends on element i of each operand only
-  bool adds = false;         // the result is the sum of the two operands
+  bool adds = false;  // the result is the sum of the two operands
   // Of operands that are not mapped, `batch` makes one op that reads them once.
   bool shares_unmapped = false;
   MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
