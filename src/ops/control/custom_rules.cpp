@@ -409,7 +409,7 @@ void shard_custom_lin(ShardCtx& c) {
 OpDef custom_call(std::string name, std::string doc) {
   OpDef d = call_op(std::move(name), std::move(doc), "call_jaxpr", CallKind::kWhole);
   std::vector<AttrSpec> attrs = d.attrs.specs();
-  attrs.push_back({"num_consts", AttrType::kInt});
+  attrs.push_back({"num_consts", AttrType::kInt, AttrSpec::kHideDefault, int64_t{0}});
   attrs.push_back({"rule", AttrType::kObject, AttrSpec::kOptional});
   d.attrs = AttrSchema(std::move(attrs));
   d.transpose = transpose_custom;
