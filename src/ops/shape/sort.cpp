@@ -186,7 +186,8 @@ Vals sort_with_positions(const Vals& xs, const AttrRecord& attrs) {
   auto num_keys = static_cast<size_t>(attrs.integer("num_keys"));
   Val first = xs[0];
   Vals all(std::span<const Val>(xs).first(num_keys));
-  all.push_back(iota(*first.builder, make_type(DType::kI32, first.shape()),
+  DType dtype = index_dtype(DType::kI32, first.shape());
+  all.push_back(iota(*first.builder, make_type(dtype, first.shape()),
                      static_cast<int>(attrs.integer("dimension"))));
   all.append(Vals(std::span<const Val>(xs).subspan(num_keys)));
   Vals sorted =
