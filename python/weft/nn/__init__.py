@@ -3,7 +3,7 @@ encoding; initializers of weights.
 """
 
 from weft._surface import public as _public
-from weft.nn._functions import (
+from weft.nn._activations import (
     celu,
     elu,
     gelu,
@@ -16,26 +16,21 @@ from weft.nn._functions import (
     leaky_relu,
     log1mexp,
     log_sigmoid,
-    log_softmax,
-    logmeanexp,
-    logsumexp,
     mish,
-    one_hot,
     relu,
     relu6,
     selu,
     sigmoid,
     silu,
     soft_sign,
-    softmax,
     softplus,
     sparse_plus,
     sparse_sigmoid,
     squareplus,
-    standardize,
     swish,
     tanh,
 )
+from weft.nn._normalized import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
 
 __all__ = [
     "celu",

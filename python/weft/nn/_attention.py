@@ -10,7 +10,7 @@ from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, real_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, PreconditionError, ShapeError
-from weft.nn._functions import logsumexp, softmax
+from weft.nn._normalized import logsumexp, softmax
 
 _FUNCTION = "dot_product_attention"
 

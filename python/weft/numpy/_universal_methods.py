@@ -329,7 +329,7 @@ bitwise_xor_reduce, logical_xor_reduce = _of_bits("bitwise_xor"), _of_bits("logi
 
 def logaddexp_reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
     """log(sum(exp(a))); `dtype` has no effect."""
-    from weft.nn._functions import logsumexp
+    from weft.nn._normalized import logsumexp
 
     total = logsumexp(a, axis, keepdims=keepdims, where=where)
     return total if initial is None else logaddexp(initial, total)

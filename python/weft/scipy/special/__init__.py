@@ -4,7 +4,7 @@ Arguments are broadcast together and promoted to one floating-point dtype.
 """
 
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.nn._functions import logsumexp
+from weft.nn._normalized import logsumexp
 from weft.scipy.special._bessel import bessel_jn, i0, i1
 from weft.scipy.special._entropy import (
     boxcox,

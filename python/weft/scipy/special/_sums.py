@@ -5,7 +5,7 @@ from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import DTypeError
-from weft.nn._functions import log_softmax as _log_softmax, softmax as _softmax
+from weft.nn._normalized import log_softmax as _log_softmax, softmax as _softmax
 from weft.scipy.special._evaluate import is_double, reals
 
 

@@ -10,7 +10,7 @@ from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax.linalg import cholesky, triangular_solve
-from weft.nn._functions import logsumexp
+from weft.nn._normalized import logsumexp
 from weft.scipy.special import ndtr
 from weft.tree_util import register_pytree_node_class
 
