@@ -21,9 +21,9 @@ from weft.runtime import hooks as _hooks  # noqa: E402
 
 _hooks.install()
 
-from weft import _array as _arrays  # noqa: E402
+from weft import _members  # noqa: E402
 
-_arrays.install()
+_members.install()
 
 from weft import (  # noqa: E402
     ad_checkpoint,
@@ -113,7 +113,7 @@ from weft.runtime.listing import (  # noqa: E402
 from weft.runtime.memory import clear_caches  # noqa: E402
 
 _install_refs()
-_arrays.show_members()
+_members.show_members()
 
 from weft._scope import named_call, named_scope  # noqa: E402
 from weft._slice import ds  # noqa: E402

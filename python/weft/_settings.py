@@ -4,6 +4,7 @@ import enum
 from typing import Any, ClassVar
 
 from weft import _core
+from weft._inert_settings import INERT
 
 
 class CompilerEffortLevel(enum.Enum):
@@ -500,138 +501,6 @@ SETTINGS = {
     ),
 }
 
-_OTHER_WAY = "weft has one way of doing this"
-_SINGLE = "there is one way of running programs on several devices"
-_PROCESSES = "weft.distributed has one way of doing this"
-_XLA = "XLA's own default is used"
-_LOCATIONS = "every operation has the one line of the user's program that made it"
-_INERT = {
-    "all that decides about a program is compared with every entry of the cache on disk": {
-        "compilation_cache_check_contents": False,
-    },
-    "the cache on disk has programs of CPUs only": {
-        "compilation_cache_expect_pgle": False,
-        "persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
-    },
-    _PROCESSES: {
-        "cpu_collectives_implementation": "gloo",
-        "distributed_debug": False,
-        "cpu_get_global_topology_timeout_minutes": 5,
-        "cpu_get_local_topology_timeout_minutes": 2,
-        "cross_host_transfer_socket_address": "",
-        "cross_host_transfer_timeout_seconds": None,
-        "cross_host_transfer_transfer_size": None,
-        "cross_host_transport_addresses": "",
-        "enable_preemption_service": True,
-        "force_dcn_cross_host_transfers": False,
-        "enable_recoverability": False,
-    },
-    _SINGLE: {
-        "remove_size_one_mesh_axis_from_type": False,
-        "share_binary_between_hosts": False,
-        "share_binary_between_hosts_timeout_ms": 1200000,
-        "thread_guard": False,
-        "use_shardy_partitioner": True,
-        "auto_pcast": True,
-        "disable_vmap_shmap_error": False,
-        "disallow_mesh_context_manager": False,
-        "remove_custom_partitioning_ptr_from_cache_key": False,
-        "sort_devices_by_process_index": True,
-    },
-    _XLA: {
-        "compiler_detailed_logging_min_ops": 10,
-        "compiler_enable_remat_pass": True,
-        "disable_most_optimizations": False,
-        "enable_pgle": False,
-        "exec_time_optimization_effort": 0.0,
-        "memory_fitting_effort": 0.0,
-        "memory_fitting_level": "O2",
-        "optimization_level": "UNKNOWN",
-        "pgle_aggregation_percentile": 90,
-        "pgle_profiling_runs": 3,
-        "threefry_gpu_kernel_lowering": False,
-        "xla_profile_version": 0,
-    },
-    "weft_platforms and the options of XLA choose devices": {
-        "backend_target": "",
-        "check_proxy_envs": True,
-        "cuda_visible_devices": "all",
-        "mock_gpu_topology": "",
-        "mock_num_gpu_processes": 0,
-        "oneapi_visible_devices": "all",
-        "pjrt_client_create_options": None,
-        "platform_name": "",
-        "rocm_visible_devices": "all",
-        "xla_backend": "",
-    },
-    "kernels of Pallas are interpreted": {
-        "mosaic_allow_hlo": False,
-        "pallas_enable_debug_checks": False,
-        "pallas_poison_buffers": False,
-        "pallas_use_mosaic_gpu": True,
-        "pallas_verbose_errors": False,
-        "use_emit_pipeline_primitive": False,
-    },
-    "an exported function says itself of which version it is (docs/export.md)": {
-        "export_calling_convention_version": 10,
-        "export_ignore_forward_compatibility": False,
-        "serialization_version": 0,
-    },
-    "weft.experimental.checkify checks what it is told to": {
-        "error_checking_behavior_divide": "ignore",
-        "error_checking_behavior_nan": "ignore",
-        "error_checking_behavior_oob": "ignore",
-    },
-    _LOCATIONS: {
-        "hlo_source_file_canonicalization_regex": None,
-        "include_debug_info_in_dumps": True,
-        "send_traceback_to_runtime": "off",
-        "source_url_schema": None,
-        "include_full_tracebacks_in_locations": True,
-        "traceback_in_locations_limit": 100,
-        "tracer_error_num_traceback_frames": 5,
-    },
-    _OTHER_WAY: {
-        "allow_f16_reductions": True,
-        "bcoo_cusparse_lowering": False,
-        "captured_constants_report_frames": 0,
-        "captured_constants_warn_bytes": 2000000000,
-        "custom_vjp3": False,
-        "debug_leaked_clients_on_clear_backends": False,
-        "disable_bwd_checks": False,
-        "eager_constant_folding": False,
-        "embedded_constants_max_bytes": 32,
-        "experimental_unsafe_xla_runtime_errors": False,
-        "explicit_x64_dtypes": "warn",
-        "high_dynamic_range_gumbel": False,
-        "log_checkpoint_residuals": False,
-        "mutable_array_checks": True,
-        "pprint_use_color": True,
-        "ragged_dot_use_gpu_pallas_triton_lowering": False,
-        "ragged_dot_use_ragged_dot_instruction": True,
-        "refs_to_pins": False,
-        "remat3": False,
-        "scan3": False,
-        "softmax_custom_jvp": False,
-        "use_direct_linearize": True,
-        "use_magma": "auto",
-        "use_simplified_jaxpr_constants": False,
-    },
-    "every program is checked as it is built": {"enable_checks": False, "check_vma": False},
-    "there is nothing of jax2tf": {
-        "jax2tf_associative_scan_reductions": False,
-        "jax2tf_default_native_serialization": True,
-    },
-    "indices out of bounds are dropped, or moved to the nearest": {"check_static_indices": False},
-    "use the `logging` module for the logger weft": {
-        "debug_log_modules": "",
-        "logging_level": "NOTSET",
-    },
-    "weft.debug and weft.compiler show programs": {
-        "dump_ir_to": "",
-        "dump_ir_modes": "stablehlo",
-    },
-}
 # Names of JAX that do not begin with "jax_".
 BARE = (
     "check_vma",
@@ -656,7 +525,7 @@ _CHECKS = {  # of values that are not of the type of the default, or not of any
     "send_traceback_to_runtime": _enum_of(("off", "on", "full")),
     "use_magma": _one_of(("off", "on", "auto")),
 }
-for _why, _group in _INERT.items():
+for _why, _group in INERT.items():
     for _name, _default in _group.items():
         SETTINGS[f"weft_{_name}"] = _inert(_default, _why, _CHECKS.get(_name))
 SETTINGS["weft_array_garbage_collection_guard"] = _inert(

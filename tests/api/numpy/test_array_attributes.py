@@ -7,7 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft._array import _OF_TENSORS
+from weft._tensor_hints import OF_TENSORS
 from weft.errors import ConcretizationTypeError
 from weft.sharding import SingleDeviceSharding
 
@@ -243,13 +243,13 @@ def test_the_class_has_the_attributes_of_arrays():
         weft.jit(weft.Array.devices)(X)
 
 
-@pytest.mark.parametrize("name", sorted(_OF_TENSORS))
+@pytest.mark.parametrize("name", sorted(OF_TENSORS))
 def test_attributes_of_tensors_of_other_frameworks_say_what_to_write(name):
     assert name not in dir(X) and not hasattr(weft.Array, name)
 
     def ask(x):
         with pytest.raises(
-            AttributeError, match=f"no attribute '{name}': .*{_OF_TENSORS[name][:6]}"
+            AttributeError, match=f"no attribute '{name}': .*{OF_TENSORS[name][:6]}"
         ):
             getattr(x, name)
         assert not hasattr(x, name)
