@@ -104,7 +104,7 @@ def from_whole_float(value) -> Any:
     return int(value) if isinstance(value, (float, np.floating)) and value % 1 == 0 else value
 
 
-def static_ints(values, function, name):
+def static_ints(values, function, name) -> tuple[Any, ...]:
     """A tuple of Python integers from an integer or a sequence of integers."""
     if is_symbolic_dim(values):
         return (values,)

@@ -5,6 +5,7 @@ The core has the expressions; an object here is the handle of one (src/include/w
 
 import operator
 import re
+from typing import Any
 
 import numpy as np
 
@@ -218,19 +219,19 @@ def is_symbolic_dim(p):
     return isinstance(p, SymbolicDim)
 
 
-def to_size(x):
+def to_size(x) -> Any:
     """A size as an int or a symbolic dimension; raises TypeError for others."""
     return x if isinstance(x, SymbolicDim) else operator.index(x)
 
 
-def max_dim(d1, d2):
+def max_dim(d1, d2) -> Any:
     """The greater of two sizes of axes: integers or symbolic dimensions."""
     if not (is_symbolic_dim(d1) or is_symbolic_dim(d2)):
         return max(d1, d2)
     return _size(_core.dim_max(_handle(d1), _handle(d2)))
 
 
-def min_dim(d1, d2):
+def min_dim(d1, d2) -> Any:
     """The smaller of two sizes of axes: integers or symbolic dimensions."""
     if not (is_symbolic_dim(d1) or is_symbolic_dim(d2)):
         return min(d1, d2)
@@ -292,7 +293,8 @@ def solve(expected, given, describe):
                 f"expected dimension variables of at least 1 in the shapes {list(expected)}; got "
                 f"{name} = {size} for {list(given)}"
             )
-    violated = scope_of(expected).violated(sizes) if names else []
+    scope = scope_of(expected)
+    violated = scope.violated(sizes) if scope else []
     if violated:
         raise AttributeValueError(
             f"expected sizes for which the constraint {violated[0]} holds, in the shapes "
@@ -340,7 +342,7 @@ def _closes_last(text):
     return False
 
 
-def symbolic_shape(shape_spec, *, constraints=(), scope=None, like=None):
+def symbolic_shape(shape_spec, *, constraints=(), scope=None, like: Any = None):
     """A shape with symbolic dimensions, from a text such as "b, 2*n, floordiv(b, 3)".
 
     Args:
@@ -382,8 +384,8 @@ def symbolic_shape(shape_spec, *, constraints=(), scope=None, like=None):
     return tuple(_dimension(i, part, spec, scope, like) for i, part in enumerate(parts))
 
 
-def _dimension(i, part, spec, scope, like):
-    own = None if like is None else like[i]
+def _dimension(i, part, spec, scope, like: Any):
+    own: Any = None if like is None else like[i]
     if part == "_":
         if own is None:
             raise _unfilled(spec, "_", like)

@@ -519,7 +519,7 @@ def _arange(start, stop, step, dtype):
     return _core.astype(result, dtype)
 
 
-def _arange_size(start, stop, step):
+def _arange_size(start, stop, step) -> Any:
     if all(isinstance(x, int) or is_symbolic_dim(x) for x in (start, stop, step)):
         return max_dim(0, -((start - stop) // step))
     span = stop - start
