@@ -394,7 +394,7 @@ def _dimension(i, part, spec, scope, like: Any):
         size = _size(_core.dim_parse(part, scope._number))
     except ValueError as error:
         raise AttributeValueError(f"{error} in dimension {i} of '{spec}'") from None
-    if own is not None and not is_symbolic_dim(size) and size != own:
+    if like is not None and not is_symbolic_dim(size) and size != own:
         raise AttributeValueError(
             f"symbolic_shape '{spec}' expected size {own} of like={tuple(like)} for dimension {i}; "
             f"got {size}"
