@@ -43,6 +43,7 @@ _SINGLE = "operations of programs do not move values between devices yet"
 _ACCELERATOR = "weft interprets kernels and makes none for GPUs and TPUs"
 _HINTS = "it passes hints to the schedulers that XLA has for GPUs and TPUs"
 _NO_OBJECT = "effects of programs are no objects"
+_GPU_THUNKS = "it writes the lists of steps that XLA makes for GPUs"
 _NO_TYPE = "XLA has no such type of elements"
 REASONS = {
     "ad": _INSIDE,
@@ -77,6 +78,7 @@ REASONS = {
     "experimental.primal_tangent_dtype": _INSIDE,
     "experimental.rnn": "it belongs to calls of cuDNN, in whose place there are scans",
     "experimental.scheduling_groups": _HINTS,
+    "experimental.thunky": _GPU_THUNKS,
     "export": "types of programs have sizes that are numbers",
     "extend.backend": _INSIDE,
     "extend.core": _INSIDE,
@@ -87,7 +89,11 @@ REASONS = {
     "extend.sharding": "it converts shardings of GSPMD, and weft's are those of Shardy",
     "extend.source_info_util": _INSIDE,
     "extend.xla": _INSIDE,
+    "ffi.abstract_token": "tokens have no type: effects happen in order without them",
     "interpreters": _INSIDE,
+    "lax.log2_p": _COMPOSED,
+    "lax.one_minus_square_p": _COMPOSED,
+    "lax.polynomial_p": _COMPOSED,
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,
@@ -99,16 +105,14 @@ REASONS = {
     "numpy.float6_e3m2fn": _NO_TYPE,
     "random.random_gamma_p": _COMPOSED,
     "stages.Traced.lojax": _INSIDE,
+    "stages.Traced.physicalize": _INSIDE,
 }
 
 # What to use in place of a name, or of all that is below it.
 _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
-    "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
     "experimental.custom_partitioning": "weft.shard_map, whose function says what each device does",
     "export": "shapes of numbers: export the function once for each",
-    "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
-    "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
@@ -121,23 +125,28 @@ class Name(NamedTuple):
 
     parameters: tuple  # names of the parameters, if it is a function
     deprecated: bool  # by jax itself
+    versions: tuple  # of jax that have it
 
 
 @functools.cache
 def jax_names():
-    """The version of jax, and its names: a dict from section ("jax.numpy") to dict of Names."""
+    """Two versions of jax, and their names: a dict from section ("jax.numpy") to dict of Names."""
     path = os.path.join(os.path.dirname(__file__), "jax_names.txt")
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
-    version = lines[0].split("jax ")[1].split(",")[0]
+    older, newer = lines[0].split("jax ")[1].split(",")[0].split(" and ")
+    having = {"-": (older,), "+": (newer,)}
     sections = {}
     for line in lines:
         if line.startswith("["):
             section = sections[line[1:-1]] = {}
         elif line and not line.startswith("#"):
-            name, *parameters = line.split(" ")
-            section[name.removeprefix("!")] = Name(tuple(parameters), name.startswith("!"))
-    return version, sections
+            marked, *parameters = line.split(" ")
+            unmarked = marked.lstrip("+-")
+            name = unmarked.removeprefix("!")
+            versions = having.get(marked[0], (older, newer))
+            section[name] = Name(tuple(parameters), name != unmarked, versions)
+    return (older, newer), sections
 
 
 def is_known(path):

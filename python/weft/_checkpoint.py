@@ -274,6 +274,16 @@ def checkpoint_name(x, name):
     return tree_map(lambda leaf: _core.bind("name", leaf, name=name), x)
 
 
+def checkpoint_name_fwd(x, name):
+    """`checkpoint_name`, whose names are of the forward pass anyway.
+
+    Examples:
+      >>> weft.ad_checkpoint.checkpoint_name_fwd(wnp.ones(2), "kept")
+      Array([1., 1.], dtype=float32)
+    """
+    return checkpoint_name(x, name)
+
+
 def print_saved_residuals(f, *args, **kwargs):
     """Prints what the backward pass of a function keeps of its forward pass, a value per line.
 

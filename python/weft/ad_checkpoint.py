@@ -6,11 +6,13 @@ from weft._checkpoint import (
     Saveable,
     checkpoint,
     checkpoint_name,
+    checkpoint_name_fwd,
     checkpoint_policies,
     print_saved_residuals,
     remat,
 )
 from weft._surface import public as _public
+from weft._types.primitives import primitive_named as _primitive_named
 
 __all__ = [
     "Offloadable",
@@ -18,8 +20,15 @@ __all__ = [
     "Saveable",
     "checkpoint",
     "checkpoint_name",
+    "checkpoint_name_fwd",
     "checkpoint_policies",
     "print_saved_residuals",
     "remat",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+
+
+def _primitive(name):
+    return _primitive_named(name) if name == "name_p" else None
+
+
+__getattr__, __dir__ = _public(__name__, __all__, _primitive)

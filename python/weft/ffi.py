@@ -22,6 +22,7 @@ from weft.errors import ArgumentTypeError, AttributeValueError, OperandError
 from weft.runtime import ffi as _runtime
 
 __all__ = [
+    "build_ffi_lowering_function",
     "ffi_call",
     "ffi_lowering",
     "include_dir",
@@ -29,6 +30,7 @@ __all__ = [
     "register_ffi_target",
     "register_ffi_target_as_batch_partitionable",
     "register_ffi_type",
+    "register_ffi_type_id",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
 
@@ -256,6 +258,9 @@ def ffi_lowering(
     return rule
 
 
+build_ffi_lowering_function = ffi_lowering  # the earlier name
+
+
 def _minor_to_major(layouts, avals):
     given = (None,) * len(avals) if layouts is None else layouts
     return [
@@ -308,6 +313,25 @@ def register_ffi_type(name, type_registration, platform="cpu"):
     """
     _check_name("register_ffi_type", name)
     _runtime.register_type(name, type_registration, platform)
+
+
+def register_ffi_type_id(name, obj, platform="cpu"):
+    """Raises ValueError: jaxlib takes no ids alone any more.
+
+    `obj` and `platform` are ignored. Use `register_ffi_type`, which takes the id with what is known
+    of the type.
+
+    Examples:
+      >>> try:
+      ...     weft.ffi.register_ffi_type_id("state", None)
+      ... except ValueError:
+      ...     print("use register_ffi_type")
+      use register_ffi_type
+    """
+    raise AttributeValueError(
+        f"register_ffi_type_id of {name!r}: jaxlib takes no ids of types alone\n"
+        "  Use register_ffi_type."
+    )
 
 
 def pycapsule(funcptr):

@@ -12,12 +12,15 @@ import contextlib
 import glob
 import os
 import shutil
+from typing import Any
 
 from weft._surface import named_after, open_to_users as _open_to_users, public as _public
+from weft.errors import ArgumentTypeError
 from weft.runtime import devices as _devices, profiler as _profiler
 from weft.runtime.profiler import (
     ProfileData as ProfileData,
     ProfileEvent as ProfileEvent,
+    ProfileLine as ProfileLine,
     ProfileOptions as ProfileOptions,
     ProfilePlane as ProfilePlane,
 )
@@ -25,12 +28,15 @@ from weft.runtime.profiler import (
 __all__ = [
     "ProfileData",
     "ProfileEvent",
+    "ProfileLine",
     "ProfileOptions",
     "ProfilePlane",
+    "ProfileSession",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "export_profile_data",
     "memory_summary",
     "register_subprocess",
     "save_device_memory_profile",
@@ -45,12 +51,10 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 
 class _Running:
-    """What runs in this process: the server, and the session with where its profile goes."""
+    """What runs in this process: the server, and the session."""
 
-    server = None
-    session = None
-    directory = None
-    for_perfetto = False
+    server: Any = None
+    session: Any = None
 
 
 class TraceAnnotation(_profiler.TraceMe):
@@ -129,36 +133,143 @@ def register_subprocess(pid, port):
     return _profiler.register_subprocess(pid, port)
 
 
-def start_trace(
-    log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None
-):
-    """Begins a profile of this process, which `stop_trace` writes.
+class ProfileSession:
+    """A profile of this process, from `start()` to `stop()`, or of a block of code under `with`.
+
+        with weft.profiler.ProfileSession() as session:
+            train_step(state).block_until_ready()
+        names = [plane.name for plane in session.profile_data.planes]
+
+    Attributes: is_running; profile_data, the ProfileData after the end, None before; log_dir.
 
     Args:
-      log_dir: folder in which each profile gets a folder `plugins/profile/DATE`.
+      log_dir: folder in which the profile gets a folder `plugins/profile/DATE` at the end; None to
+        write nothing.
       create_perfetto_link: no effect but that of `create_perfetto_trace`; open the file in
         https://ui.perfetto.dev.
       create_perfetto_trace: whether to write `perfetto_trace.json.gz` as well.
       profiler_options: None or ProfileOptions.
-
-    Raises RuntimeError if a profile is being taken.
     """
-    if _Running.session is not None:
-        raise RuntimeError("start_trace: a profile is being taken; call stop_trace first")
-    _Running.session = _profiler.start_session(profiler_options)
-    _Running.directory = os.fspath(log_dir)
-    _Running.for_perfetto = create_perfetto_link or create_perfetto_trace
+
+    def __init__(
+        self,
+        log_dir=None,
+        create_perfetto_link=False,
+        create_perfetto_trace=False,
+        profiler_options=None,
+    ):
+        self.log_dir = None if log_dir is None else os.fspath(log_dir)
+        self._for_perfetto = create_perfetto_link or create_perfetto_trace
+        self._options = profiler_options
+        self._recording: Any = None
+        self._write: Any = None
+        self._data: Any = None
+
+    is_running = property(lambda self: self._recording is not None)
+    profile_data = property(lambda self: self._data)
+
+    def start(self):
+        """Begins, and gives the session itself.
+
+        Raises RuntimeError if a profile is being taken.
+        """
+        if _Running.session is not None:
+            raise RuntimeError("start_trace: a profile is being taken; call stop_trace first")
+        self._recording = _profiler.start_session(self._options)
+        self._write = self._data = None
+        _Running.session = self
+        return self
+
+    def stop(self):
+        """Ends, writes the profile if there is a `log_dir`, and gives the ProfileData.
+
+        Raises RuntimeError for a session that is not running.
+        """
+        if self._recording is None:
+            raise RuntimeError("stop: expected a session that runs; start it first")
+        recording, self._recording, _Running.session = self._recording, None, None
+        self._write, self._data = _profiler.stop_session(recording)
+        if self.log_dir is not None:
+            self.export_profile_data(self.log_dir, create_perfetto_trace=self._for_perfetto)
+        return self._data
+
+    def export_profile_data(
+        self, log_dir, create_perfetto_link=False, create_perfetto_trace=False, session_id=None
+    ):
+        """Writes the profile; see weft.profiler.export_profile_data."""
+        if self._write is None:
+            raise RuntimeError(
+                "export_profile_data: expected a session that has ended; stop it first"
+            )
+        options_id = getattr(self._options, "session_id", None)
+        self._write(os.fspath(log_dir), session_id or options_id)
+        if create_perfetto_link or create_perfetto_trace:
+            _write_for_perfetto(os.fspath(log_dir))
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exception):
+        if self.is_running:
+            self.stop()
+
+
+def start_trace(
+    log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None
+):
+    """Begins a profile of this process, which `stop_trace` writes; the ProfileSession.
+
+    The arguments are those of ProfileSession. Raises RuntimeError if a profile is being taken.
+    """
+    return ProfileSession(
+        log_dir, create_perfetto_link, create_perfetto_trace, profiler_options
+    ).start()
 
 
 def stop_trace():
-    """Ends a profile and writes it; RuntimeError if none is being taken."""
-    session = _Running.session
-    if session is None:
+    """Ends a profile and writes it; its ProfileData. Raises RuntimeError if none is being taken."""
+    if _Running.session is None:
         raise RuntimeError("stop_trace: expected a profile that start_trace began; there is none")
-    _Running.session = None
-    session.stop_and_export(_Running.directory)
-    if _Running.for_perfetto:
-        _write_for_perfetto(_Running.directory)
+    return _Running.session.stop()
+
+
+def export_profile_data(
+    profile_data,
+    log_dir,
+    create_perfetto_link=False,
+    create_perfetto_trace=False,
+    session_id=None,
+):
+    """Writes a profile to a folder.
+
+    Args:
+      profile_data: a ProfileSession that has ended, or, with jaxlib 0.12 and later, ProfileData.
+      log_dir: folder in which it gets a folder `plugins/profile/DATE`.
+      create_perfetto_link, create_perfetto_trace: as for ProfileSession.
+      session_id: the name of that folder in place of the date, with jaxlib 0.12 and later.
+
+    Raises TypeError for another object, RuntimeError for a session that has not ended and for what
+    needs a later jaxlib.
+
+    Examples:
+      >>> import tempfile
+      >>> with weft.profiler.ProfileSession() as session:
+      ...     y = wnp.sin(1.0)
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     weft.profiler.export_profile_data(session, folder)
+    """
+    if isinstance(profile_data, ProfileSession):
+        profile_data.export_profile_data(
+            log_dir, create_perfetto_link, create_perfetto_trace, session_id
+        )
+    elif isinstance(profile_data, ProfileData):
+        _profiler.export(profile_data, os.fspath(log_dir), session_id)
+        if create_perfetto_link or create_perfetto_trace:
+            _write_for_perfetto(os.fspath(log_dir))
+    else:
+        raise ArgumentTypeError(
+            f"export_profile_data expected a ProfileSession or ProfileData; got {profile_data!r}"
+        )
 
 
 def _write_for_perfetto(directory):
@@ -170,12 +281,12 @@ def _write_for_perfetto(directory):
 
 @contextlib.contextmanager
 def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Context manager: a profile of a block of code. The arguments are those of `start_trace`."""
-    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
-    try:
-        yield
-    finally:
-        stop_trace()
+    """Context manager: a profile of a block of code. The arguments are those of ProfileSession,
+    which it gives."""
+    with ProfileSession(
+        log_dir, create_perfetto_link, create_perfetto_trace, profiler_options
+    ) as session:
+        yield session
 
 
 def device_memory_profile(backend=None):

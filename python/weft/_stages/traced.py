@@ -65,6 +65,22 @@ class Traced(Stage):
 
         return consts, fun
 
+    def with_consts_as_arg(self) -> tuple[list[Any], "Traced"]:
+        """The arrays that the function closed over, and the Traced that takes a list of them first.
+
+        Examples:
+          >>> y = wnp.array([1.0, 2.0])
+          >>> consts, traced = weft.jit(lambda x: x * y).trace(3.0).with_consts_as_arg()
+          >>> traced.lower().compile()([y + 1], 3.0)
+          Array([6., 9.], dtype=float32)
+        """
+        from weft._jit import jit  # circle: it makes these
+
+        consts, fun = self.closure_convert()
+        fun.__name__ = self.fun_name
+        args, kwargs = self.args_info
+        return consts, jit(fun).trace(consts, *args, **kwargs)
+
     def lower(self, *, lowering_platforms: Any = None) -> Lowered:
         """The StableHLO module of the optimised graph.
 

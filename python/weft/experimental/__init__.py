@@ -5,6 +5,7 @@ from weft._callback import io_callback
 from weft._surface import public as _public
 
 __all__ = [
+    "buffer_callback",
     "checkify",
     "compilation_cache",
     "compute_on",
@@ -14,6 +15,7 @@ __all__ = [
     "mesh_utils",
     "multihost_utils",
     "ode",
+    "overlap",
     "pallas",
     "pjit",
     "random",
@@ -23,12 +25,14 @@ __all__ = [
     "shard_alike",
     "shard_map",
     "sparse",
+    "topologies",
     "xla_metadata",
 ]
 __getattr__, __dir__ = _public(
     __name__,
     __all__,
     later={
+        "weft.experimental.buffer_callback": (),
         "weft.experimental.checkify": (),
         "weft.experimental.compilation_cache": (),
         "weft.experimental.compute_on": (),
@@ -37,6 +41,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.mesh_utils": (),
         "weft.experimental.multihost_utils": (),
         "weft.experimental.ode": (),
+        "weft.experimental.overlap": (),
         "weft.experimental.pallas": (),
         "weft.experimental.pjit": (),
         "weft.experimental.random": (),
@@ -46,6 +51,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.shard_alike": (),
         "weft.experimental.shard_map": (),
         "weft.experimental.sparse": (),
+        "weft.experimental.topologies": (),
         "weft.experimental.xla_metadata": (),
     },
 )

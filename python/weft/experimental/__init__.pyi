@@ -10,6 +10,7 @@ from weft.experimental import layout as layout
 from weft.experimental import mesh_utils as mesh_utils
 from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
+from weft.experimental import overlap as overlap
 from weft.experimental import pallas as pallas
 from weft.experimental import pjit as pjit
 from weft.experimental import random as random
@@ -19,6 +20,7 @@ from weft.experimental import serialize_executable as serialize_executable
 from weft.experimental import shard_alike as shard_alike
 from weft.experimental import shard_map as shard_map
 from weft.experimental import sparse as sparse
+from weft.experimental import topologies as topologies
 from weft.experimental import xla_metadata as xla_metadata
 
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None, ordered: bool = False, **kwargs: Any) -> Any: ...

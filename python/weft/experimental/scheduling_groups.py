@@ -1,7 +1,7 @@
 """Groups of operations for XLA's schedulers: accepted without effect."""
 
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.experimental import _hints
+from weft.experimental.xla_metadata import xla_metadata_call
 
 __all__ = ["scheduling_group", "xla_metadata_call"]
 __getattr__, __dir__ = _public(__name__, __all__)
@@ -16,17 +16,6 @@ def scheduling_group(name):
       Array(3, dtype=int32, weak_type=True)
     """
     return xla_metadata_call(scheduling_group=name)
-
-
-def xla_metadata_call(f=None, **meta):
-    """The function `f` itself, or a decorator; `meta`, names and values for XLA, have no effect.
-
-    Examples:
-      >>> from weft.experimental.scheduling_groups import xla_metadata_call
-      >>> xla_metadata_call(wnp.add, note="here")(1, 2)
-      Array(3, dtype=int32, weak_type=True)
-    """
-    return _hints.decorator(f)
 
 
 _open_to_users(__name__)

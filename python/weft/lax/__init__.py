@@ -26,6 +26,7 @@ from weft.lax._collectives import (
     pshuffle,
     psum,
     psum_scatter,
+    psum_scatter_start,
     pswapaxes,
     ragged_all_to_all,
 )
@@ -388,6 +389,7 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "psum_scatter_start",
     "pswapaxes",
     "ragged_all_to_all",
     "ragged_dot",

@@ -18,6 +18,7 @@ from weft import _core
 from weft.errors import AttributeValueError
 from weft.runtime import cuda
 
+ExecutionStage = _jax.ffi.ExecutionStage
 _PLATFORMS = {"cpu": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 _lock = threading.Lock()
 _loads = {}  # of libraries whose targets are registered: the future of what else they need

@@ -2,6 +2,7 @@
 compiled programs as bytes."""
 
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,16 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft.experimental import compute_on, rnn, scheduling_groups, xla_metadata
+from weft.experimental import (
+    buffer_callback,
+    compute_on,
+    layout,
+    overlap,
+    rnn,
+    scheduling_groups,
+    topologies,
+    xla_metadata,
+)
 from weft.experimental.pjit import pjit
 from weft.experimental.serialize_executable import deserialize_and_load, serialize
 
@@ -180,3 +190,166 @@ def test_compiled_programs_as_bytes(tmp_path):
         timeout=120,
     )
     assert run.returncode == 0, run.stderr
+
+
+def barriers_between(text):
+    """The operations of a module in order, `|` for a barrier."""
+    words = {"optimization_barrier": "|", "sine": "s", "cosine": "c", "multiply": "*", "tanh": "t"}
+    names = re.findall(r"= stablehlo\.(\w+)", text)
+    return "".join(words[name] for name in names if name in words)
+
+
+def test_operations_in_the_order_of_the_program():
+    def f(x, y):
+        a = wnp.sin(x)
+        b = wnp.cos(y)
+        return a * b, y
+
+    x = wnp.ones(3)
+    free = barriers_between(weft.jit(f).lower(x, x).as_text())
+    assert sorted(free) == ["*", "c", "s"]
+    ordered = overlap.program_order(f, enforce=True)
+    assert barriers_between(weft.jit(ordered).lower(x, x).as_text()) == "s|c|*"
+    strict = overlap.program_order(enforce=True, strict_in_out=(True, True))(f)
+    assert barriers_between(weft.jit(strict).lower(x, x).as_text()) == "|s|c|*|"
+    for g in (ordered, strict, weft.jit(ordered), weft.vmap(ordered)):
+        for got, expected in zip(g(x, 2 * x), f(x, 2 * x), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    slope = weft.grad(lambda x: ordered(x, 2 * x)[0].sum())
+    np.testing.assert_allclose(slope(x), weft.grad(lambda x: f(x, 2 * x)[0].sum())(x))
+
+
+def test_a_free_part_of_an_ordered_program_is_one_operation():
+    part = overlap.program_order(lambda x: wnp.sin(x) * wnp.tanh(x), enforce=False)
+    whole = overlap.program_order(lambda x: wnp.cos(part(x)), enforce=True)
+    text = barriers_between(weft.jit(whole).lower(wnp.ones(3)).as_text())
+    assert text in ("st*|c", "ts*|c")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"enforce": True, "exclude_argnames": "x"}, "exclude_argnames"),
+        ({"enforce": False, "strict_in_out": True}, "strict_in_out"),
+        ({"enforce": False, "exclude_argnames": "z"}, "no parameter 'z'"),
+    ],
+)
+def test_what_program_order_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
+        overlap.program_order(lambda x: x, **options)
+
+
+def test_topologies():
+    topology = topologies.get_attached_topology("cpu")
+    assert topology.devices == weft.devices("cpu")
+    mesh = topologies.make_mesh(topology, (len(topology.devices), 1), ("x", "y"))
+    assert list(mesh.devices.flat) == topology.devices
+    with pytest.raises(ValueError, match="positions"):
+        topologies.make_mesh(topology, (len(topology.devices) + 1,), ("x",))
+    with pytest.raises(NotImplementedError, match="cpu"):
+        topologies.get_topology_desc(platform="cpu")
+    with pytest.raises(RuntimeError, match="TPU"):
+        topologies.get_topology_desc("v4:2x2")
+
+
+def test_explicit_layouts_are_checked():
+    f = layout.explicit_layout(lambda x, y: x @ y, in_layouts=layout.Layout((1, 0)))
+    np.testing.assert_array_equal(weft.jit(f)(wnp.ones((2, 2)), wnp.ones((2, 2))), 2.0)
+    with pytest.raises(ValueError, match="layout of 1 axes"):
+        f(wnp.ones(2), wnp.ones((2, 2)))
+    later = layout.explicit_layout(lambda x: x + 1)
+    assert later(wnp.zeros(1), in_layouts=layout.Layout((0,)))[0] == 1
+    with pytest.raises(TypeError, match="in_layouts"):
+        later(wnp.zeros(1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: xla_metadata.xla_metadata_call(wnp.sin, note=[1]),
+        lambda: xla_metadata.xla_metadata_call2(3),
+        lambda: xla_metadata.xla_metadata_call2(wnp.sin, metadata=3),
+        lambda: xla_metadata.xla_metadata_call2(wnp.sin, {"a": 1}, ad_metadata="all"),
+    ],
+)
+def test_metadata_are_checked(call):
+    with pytest.raises(TypeError, match="xla_metadata_call expected"):
+        call()
+
+
+def sum_of(context, out, x, y):
+    assert context.stage is buffer_callback.ExecutionStage.EXECUTE
+    assert (x.writeable, y.writeable, out["sum"].writeable) == (False, False, True)
+    assert out["sum"].dtype == np.float32 and out["sum"].ndim == len(out["sum"].shape)
+    np.add(np.from_dlpack(x), y, out=np.asarray(out["sum"]))
+
+
+SUM = {"sum": weft.ShapeDtypeStruct((3,), "float32")}
+
+
+@pytest.mark.parametrize("has_side_effect", [False, True])
+def test_buffers_are_written(has_side_effect):
+    f = buffer_callback.buffer_callback(sum_of, SUM, has_side_effect=has_side_effect)
+    x = wnp.arange(3.0)
+    for call in (f, weft.jit(f)):
+        np.testing.assert_array_equal(call(x, 2 * x)["sum"], [0, 3, 6])
+        np.testing.assert_array_equal(x, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("method", "shapes"),
+    [
+        ("sequential", [(3,), (3,)]),
+        ("sequential_unrolled", [(3,), (3,)]),
+        ("expand_dims", [(1, 2, 3), (4, 1, 3)]),
+        ("broadcast_all", [(4, 2, 3), (4, 2, 3)]),
+    ],
+)
+def test_buffers_under_vmap(method, shapes):
+    seen = []
+
+    def add(context, out, x, y):
+        seen.append([x.shape, y.shape])
+        sum_of(context, out, x, y)
+
+    f = buffer_callback.buffer_callback(add, SUM, vmap_method=method)
+    x, y = np.ones((2, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
+    got = weft.vmap(weft.vmap(f, (0, None)), (None, 0))(x, y)["sum"]
+    np.testing.assert_array_equal(got, x + y[:, None])
+    assert seen[0] == shapes
+
+
+def test_buffers_of_results_begin_with_arguments():
+    def double(context, out, x):
+        np.multiply(out, 2, out=np.asarray(out))
+
+    f = buffer_callback.buffer_callback(double, SUM["sum"], input_output_aliases={0: 0})
+    x = wnp.arange(3.0)
+    np.testing.assert_array_equal(weft.jit(f)(x), [0, 2, 4])
+    np.testing.assert_array_equal(x, [0, 1, 2])
+    for aliases, shape in [({1: 0}, 3), ({0: 1}, 3), ({0: 0}, 4)]:
+        wrong = weft.ShapeDtypeStruct((shape,), "float32")
+        with pytest.raises(ValueError, match="aliases"):
+            buffer_callback.buffer_callback(double, wrong, input_output_aliases=aliases)(x)
+
+
+def test_what_functions_of_buffers_must_not_do():
+    def returns(context, out, x):
+        return x
+
+    def writes_arguments(context, out, x):
+        np.asarray(x)[0] = 1
+
+    def asks_for_a_stream(context, out, x):
+        return context.stream
+
+    x = wnp.arange(3.0)
+    for function, error in [
+        (returns, "return nothing"),
+        (writes_arguments, "read-only"),
+        (asks_for_a_stream, "no streams"),
+    ]:
+        with pytest.raises(RuntimeError, match=error):
+            weft.jit(buffer_callback.buffer_callback(function, SUM["sum"]))(x).block_until_ready()
+    with pytest.raises(NotImplementedError, match="custom_jvp"):
+        weft.grad(lambda x: buffer_callback.buffer_callback(returns, SUM["sum"])(x).sum())(x)

@@ -457,5 +457,21 @@ def test_profiles(tmp_path):
     for stop, error in [(profiler.stop_trace, RuntimeError), (profiler.stop_server, ValueError)]:
         with pytest.raises(error, match="there is none"):
             stop()
+    with profiler.ProfileSession() as session:
+        assert session.is_running and session.profile_data is None
+        with pytest.raises(RuntimeError, match="stop it first"):
+            session.export_profile_data(tmp_path)
+        assert double(DATA)[1] == 2
+    host = session.profile_data.find_plane_with_name("/host:CPU")
+    lines = list(host.lines)
+    assert "doubling" in {event.name for line in lines for event in line.events}
+    assert all(isinstance(line, profiler.ProfileLine) for line in lines)
+    with pytest.raises(RuntimeError, match="start it first"):
+        session.stop()
+    profiler.export_profile_data(session, tmp_path / "again", create_perfetto_trace=True)
+    (run,) = (tmp_path / "again" / "plugins" / "profile").iterdir()
+    assert (run / "perfetto_trace.json.gz").exists()
+    with pytest.raises(TypeError, match="got 3"):
+        profiler.export_profile_data(3, tmp_path)
     profiler.save_device_memory_profile(tmp_path / "memory.prof")
     assert (tmp_path / "memory.prof").stat().st_size
