@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arrays/array.h"
+#include "execution/emission_mesh.h"
 #include "execution/prologue.h"
 #include "execution/split.h"
 #include "execution/steps.h"
@@ -477,6 +478,7 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
   emit.locations = locations;
   emit.result_info = options.result_info;
   const GraphRef& shown = is_whole ? s.graph : optimized;
+  EmissionMesh mesh(emit);
   return unlocked(*shown, [&] { return emit_stablehlo(*shown, emit).text; });
 }
 

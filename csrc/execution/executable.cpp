@@ -10,6 +10,7 @@
 #include "arrays/array.h"
 #include "conversions/dtypes.h"
 #include "conversions/sharding_object.h"
+#include "execution/emission_mesh.h"
 #include "execution/module_text.h"
 #include "execution/shared_runs.h"
 #include "graphs/attrs.h"
@@ -114,10 +115,24 @@ EmittedModule emit(const Executable& e) {
   options.locations = true;
   options.fast_arithmetic = e.fast_arithmetic;
   options.own_kernels = e.own_kernels;
+  EmissionMesh mesh(options);
   return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
 
+thread_local MeshRef mesh_of_emission = nullptr;
+
 }  // namespace
+
+MeshRef emission_mesh() { return mesh_of_emission; }
+
+EmissionMesh::EmissionMesh(const EmitOptions& options) : earlier_(mesh_of_emission) {
+  mesh_of_emission = nullptr;
+  for (const auto* places : {&options.inputs, &options.outputs})
+    for (ShardingRef place : *places)
+      if (place && place->mesh()->size() > 1) mesh_of_emission = place->mesh();
+}
+
+EmissionMesh::~EmissionMesh() { mesh_of_emission = earlier_; }
 
 EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases,
                          const std::string& platform) {

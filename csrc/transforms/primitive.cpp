@@ -10,6 +10,8 @@
 #include <algorithm>
 
 #include "binding/bind.h"
+#include "conversions/sharding_object.h"
+#include "execution/emission_mesh.h"
 #include "graphs/attrs.h"
 #include "graphs/graph_object.h"
 #include "graphs/jaxpr_view.h"
@@ -284,6 +286,16 @@ nb::list mlir_types(std::span<const TypeRef> types) {
 void bind_emit_context(nb::module_& m) {
   nb::class_<EmitContext>(m, "EmitContext", "The module that a lowering rule adds text to.")
       .def_prop_ro("platform", [](const EmitContext& e) { return std::string(e.get().platform()); })
+      .def_prop_ro(
+          "mesh",
+          [](const EmitContext& e) -> nb::object {
+            if (!emission_mesh() || e.get().manual_mesh()) return nb::none();
+            return take(mesh_object(emission_mesh()));
+          },
+          "The mesh that XLA splits arrays over; None for one device, and within a shard_map.")
+      .def_prop_ro(
+          "partitions", [](const EmitContext& e) { return e.get().partitions(emission_mesh()); },
+          "Where each device of the mesh comes among those of the program.")
       .def_prop_ro("in_types", [](const EmitContext& e) { return mlir_types(e.get().in_types); })
       .def_prop_ro("out_types", [](const EmitContext& e) { return mlir_types(e.get().out_types); })
       .def_prop_ro("avals_in", [](const EmitContext& e) { return avals(e.get().in_types); })
@@ -300,6 +312,13 @@ void bind_emit_context(nb::module_& m) {
           nb::arg("text"), nb::arg("num_results") = 1,
           "Appends an op, given by the text right of the \"=\"; returns the name of its result, a "
           "list of names for num_results other than 1.")
+      .def(
+          "inline_graph",
+          [](const EmitContext& e, nb::handle graph, const std::vector<std::string>& names) {
+            return e.get().inline_graph(*graph_of(graph.ptr()), names);
+          },
+          nb::arg("graph"), nb::arg("names"),
+          "Appends the operations of a graph on values; returns the names of its results.")
       .def(
           "ffi_call",
           [](const EmitContext& e, const std::string& target, std::vector<std::string> operands,

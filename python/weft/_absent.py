@@ -111,7 +111,6 @@ REASONS = {
 # What to use in place of a name, or of all that is below it.
 _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
-    "experimental.custom_partitioning": "weft.shard_map, whose function says what each device does",
     "export": "shapes of numbers: export the function once for each",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",

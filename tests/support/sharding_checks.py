@@ -20,6 +20,7 @@ from weft.experimental import (
     mesh_utils,
     shard_alike,
 )
+from weft.experimental.custom_partitioning import SdyShardingRule, custom_partitioning
 from weft.experimental.pjit import pjit
 from weft.sharding import (
     AbstractMesh,
@@ -1113,6 +1114,96 @@ STEPS = {
 }
 
 
+def functions_that_say_how_they_are_split():
+    """custom_partitioning: what XLA asks, what comes out, and what is refused."""
+    asked = []
+
+    def rows(sharding):
+        return NamedSharding(sharding.mesh, P(*sharding.spec[:1], None))
+
+    def partition(mesh, args, result):
+        asked.append((args[0].sharding.spec, result.sharding.spec, args[0].shape))
+        return mesh, lambda x: wnp.cumsum(x, 1), rows(args[0].sharding), (rows(args[0].sharding),)
+
+    running = custom_partitioning(lambda x: wnp.cumsum(x, 1))
+    running.def_partition(partition, sharding_rule="... i -> ... i")
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    np.testing.assert_array_equal(weft.jit(running)(x), np.cumsum(x, 1))
+    assert not asked
+    devices = np.array(weft.devices())
+    for grid in (devices.reshape(4, 2), devices[::-1].reshape(4, 2), devices.reshape(2, 4).T):
+        mesh = Mesh(grid, ("a", "b"))
+        for spec in (P("a"), P("a", "b"), P("b", "a"), P(("a", "b")), P(("b", "a")), P()):
+            put = weft.device_put(x, NamedSharding(mesh, spec))
+            asked.clear()
+            got = weft.jit(running)(put)
+            np.testing.assert_array_equal(got, np.cumsum(x, 1))
+            whole = P(*spec, *[None] * (2 - len(spec))) if spec else P()
+            assert asked == [(whole, whole, (8, 16))], asked
+            assert got.sharding.spec == spec, (got.sharding, spec)
+
+    def total(x, y):
+        return {"sum": wnp.sum(x * y, 0), "x": x}
+
+    def partition_total(mesh, args, result):
+        over = args[0].sharding.spec[0]
+
+        def of_part(x, y):
+            return {"sum": lax.psum(wnp.sum(x * y, 0), over), "x": x}
+
+        first = args[0].sharding
+        columns = NamedSharding(mesh, P(first.spec[1]))
+        return mesh, of_part, {"sum": columns, "x": first}, (first, first)
+
+    summed = custom_partitioning(total)
+    summed.def_partition(
+        partition_total,
+        sharding_rule=SdyShardingRule(
+            (("i", "j"), ("i", "j")), (("j",), ("k", "j")), reduction_factors=("i",)
+        ),
+    )
+    mesh = Mesh(devices.reshape(4, 2), ("a", "b"))
+    put = weft.device_put(x, NamedSharding(mesh, P("a", "b")))
+    got = weft.jit(lambda x: summed(x, x + 1))(put)
+    np.testing.assert_array_equal(got["sum"], (x * (x + 1)).sum(0))
+    np.testing.assert_array_equal(got["x"], x)
+    assert got["sum"].sharding.spec == P("b")
+    text = weft.jit(lambda x: summed(x, x + 1)["sum"]).lower(put).compile().as_text()
+    assert text.count("all-reduce(") == 1 and "all-gather" not in text
+
+    scaled = custom_partitioning(lambda x, n: x * n, static_argnums=1)
+    scaled.def_partition(
+        lambda n, mesh, args, result: (mesh, lambda x: x * n, result.sharding, (result.sharding,)),
+        sharding_rule=lambda n, mesh, taken, given: ("i j -> i j", {}),
+    )
+    np.testing.assert_array_equal(weft.jit(lambda x: scaled(x, 3))(put), x * 3)
+    np.testing.assert_array_equal(
+        weft.jit(
+            weft.shard_map(lambda x: scaled(x, 3), mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+        )(put),
+        x * 3,
+    )
+
+    wrong = custom_partitioning(lambda x: x)
+    for returned, message in [
+        (lambda mesh, s: (mesh, lambda x: x[:1], s, (s,)), "expected the function of parts"),
+        (lambda mesh, s: (mesh, lambda x: x, s, (s, s)), "for each leaf"),
+        (lambda mesh, s: (mesh, lambda x: x, P("a"), (s,)), "expected a NamedSharding"),
+    ]:
+        wrong.def_partition(
+            lambda mesh, args, result, f=returned: f(mesh, result.sharding),
+            sharding_rule="i j -> i j",
+        )
+        with raises(RuntimeError, message):
+            weft.jit(lambda x: wrong(x))(put)
+    wrong.def_partition(None, infer_sharding_from_operands=rows)
+    with raises(ValueError, "def_partition"):
+        wrong(put)
+    wrong.def_partition(partition, infer_sharding_from_operands=rows)
+    with raises(NotImplementedError, "sharding_rule"):
+        wrong(put)
+
+
 def devices_in_another_order():
     """XLA would split this product wrongly over a mesh that it is told the devices of."""
     devices = [weft.devices()[i] for i in (1, 3, 7, 4, 5, 2, 0, 6)]
@@ -1185,6 +1276,7 @@ if __name__ == "__main__":
     constraints()
     stages()
     grids()
+    functions_that_say_how_they_are_split()
     devices_in_another_order()
     memories()
     many_runs()

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from typing import Any
+from weft.experimental import buffer_callback as buffer_callback
 from weft.experimental import checkify as checkify
 from weft.experimental import compilation_cache as compilation_cache
 from weft.experimental import compute_on as compute_on
+from weft.experimental import custom_partitioning as custom_partitioning
 from weft.experimental import jet as jet
 from weft.experimental import layout as layout
 from weft.experimental import mesh_utils as mesh_utils

@@ -462,7 +462,7 @@ def _with_inspections(text, tiles):
 
     def replace(call):
         number = int(call[2])
-        told.append(lambda layout: tiles.append((number, _tiles(layout))))
+        told.append(lambda layout: tiles.append((number, tiles_of(layout))))
         address = _jax.encode_inspect_sharding_callback(told[-1])
         return call[1] + '"' + "".join(f"\\{byte:02X}" for byte in address) + '"'
 
@@ -474,10 +474,11 @@ def output_tiles(loaded):
     from jaxlib import _hlo
 
     shardings = loaded.get_output_shardings() or ()
-    return [_tiles(_hlo.HloSharding.from_proto(proto)) for proto in shardings]
+    return [tiles_of(_hlo.HloSharding.from_proto(proto)) for proto in shardings]
 
 
-def _tiles(layout):
+def tiles_of(layout):
+    """None for what is whole on each device, or (blocks per dimension, their devices)."""
     if not layout.is_tiled():
         return None
     return tuple(layout.tile_assignment_dimensions()), tuple(layout.tile_assignment_devices())

@@ -198,22 +198,28 @@ def make_sharding(device_list, blocks, order, memory):
 
     `order` has the positions in the list of the devices that hold them, block by block.
     """
-    from jaxlib import _hlo, _jax
+    from jaxlib import _jax
 
-    kind = _hlo.HloSharding
-    if blocks is None:
-        layout = kind.replicate()
-    else:
-        count = 1
-        for n in blocks:
-            count *= n
-        repeats = len(order) // count
-        dims = ",".join(map(str, (*blocks, repeats) if repeats > 1 else blocks))
-        last = " last_tile_dim_replicate" if repeats > 1 else ""
-        layout = kind.from_string(f"{{devices=[{dims}]{','.join(map(str, order))}{last}}}")
+    layout = hlo_sharding(blocks, order)
     if memory is None:
         return _jax.GSPMDSharding(device_list, layout)
     return _jax.GSPMDSharding(device_list, layout, memory_kind=memory)
+
+
+def hlo_sharding(blocks, order):
+    """How an array is split, as `make_sharding` is told."""
+    from jaxlib import _hlo
+
+    kind = _hlo.HloSharding
+    if blocks is None:
+        return kind.replicate()
+    count = 1
+    for n in blocks:
+        count *= n
+    repeats = len(order) // count
+    dims = ",".join(map(str, (*blocks, repeats) if repeats > 1 else blocks))
+    last = " last_tile_dim_replicate" if repeats > 1 else ""
+    return kind.from_string(f"{{devices=[{dims}]{','.join(map(str, order))}{last}}}")
 
 
 def placement_of(device, memory=""):

@@ -159,3 +159,26 @@ def _renamed(text, suffix):
 
     body = re.sub(r"((?:private|public|call|decomposition =) )@(\w+)", name, body)
     return body.replace("func.func public", "func.func private")
+
+
+def of_one_part(text):
+    """Bytecode of what a device computes in a module whose main function is one shard_map."""
+    module = parse_module(text)
+    main = _main(module)
+    mapped = next(op for op in main.entry_block if op.operation.name == "sdy.manual_computation")
+    body = mapped.operation.regions[0].blocks[0]
+    for argument, operand in zip(body.arguments, mapped.operation.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *ops, last = list(body)
+    for op in ops:
+        op.operation.move_before(mapped.operation)
+    for result, value in zip(mapped.operation.results, last.operation.operands, strict=True):
+        result.replace_all_uses_with(value)
+    mapped.operation.erase()
+    del main.attributes["arg_attrs"]  # how they are split over the mesh
+    for op in list(module.body):
+        if op.operation.name == "sdy.mesh":
+            op.operation.erase()
+    data = io.BytesIO()
+    module.operation.write_bytecode(data)
+    return data.getvalue()
