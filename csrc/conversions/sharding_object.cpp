@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "references/bound_text.h"
+#include "weft/placements.h"
 
 namespace nb = nanobind;
 
@@ -174,6 +175,7 @@ void bind_shardings(nb::module_& m) {
                    [](const ShardingObject& s) { return s.sharding->is_replicated(); })
       .def("__repr__", [](const ShardingObject& s) { return cat(s.sharding); })
       .def("__str__", [](const ShardingObject& s) { return shown(s.sharding); });
+  m.def("forbid_collectives", &forbid_collectives, nb::arg("names"));
   m.def("make_mesh", &new_mesh, nb::arg("names"), nb::arg("sizes"), nb::arg("types"),
         nb::arg("devices"));
   m.def("make_sharding", &new_sharding, nb::arg("mesh"), nb::arg("dims"), nb::arg("unreduced"),

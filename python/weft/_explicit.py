@@ -11,6 +11,7 @@ from weft.lax._sharding import axis_types_here
 from weft.sharding import (
     AxisType,
     NamedSharding,
+    check_reshard,
     get_abstract_mesh,
     mesh_set,
     use_abstract_mesh,
@@ -51,6 +52,7 @@ def _resharded(x, place, function):
         raise ShardingError(f"[{function}] {problem}")
     if isinstance(value, _core.Tracer):
         return _core.bind("sharding_constraint", value, sharding=placement)
+    check_reshard(function, value, placement)
     return _core.commit(value, placement.unwritten)  # as its type says it
 
 

@@ -16,7 +16,13 @@ from weft import _core
 from weft._arguments import static_int as _static_int
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft._user_context import UserContext as _UserContext
-from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
+from weft.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    NotImplementedRuleError,
+    ShardingError,
+    ShardingTypeError,
+)
 
 __all__ = [
     "AbstractDevice",
@@ -28,11 +34,13 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "UnreducedKind",
     "auto_axes",  # noqa: F822
     "explicit_axes",  # noqa: F822
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "no_collectives",
     "reshard",  # noqa: F822
     "set_mesh",
     "use_abstract_mesh",
@@ -437,6 +445,14 @@ class _Unconstrained:
         return "PartitionSpec.UNCONSTRAINED"
 
 
+class UnreducedKind(enum.Enum):
+    """How the parts along unreduced axes are yet to be made one: their sum, maximum or minimum."""
+
+    sum = enum.auto()
+    max = enum.auto()
+    min = enum.auto()
+
+
 class PartitionSpec:
     """Over which axes of a mesh each dimension of an array is split.
 
@@ -445,9 +461,12 @@ class PartitionSpec:
         splits outermost, or `PartitionSpec.UNCONSTRAINED`; dimensions beyond them are not split.
       unreduced: a set of axes along which the parts are yet to be added up.
       reduced: a set of axes; kept, without effect.
+      unreduced_kind: an UnreducedKind, where there are unreduced axes: `sum` if it is None. Arrays
+        have sums only.
 
-    Raises TypeError for what is no set and for an entry that no name can be, ValueError for a tuple
-    within a tuple, None in a set and an axis that is in two of the three.
+    Raises TypeError for what is no set, no kind, and for an entry that no name can be, ValueError
+    for a tuple within a tuple, None in a set, an axis that is in two of the three, and a kind
+    without unreduced axes.
 
     Examples:
       >>> P("rows", None)
@@ -456,24 +475,28 @@ class PartitionSpec:
       P(('rows', 'columns'),)
     """
 
-    __slots__ = ("_partitions", "reduced", "unreduced")
+    __slots__ = ("_partitions", "reduced", "unreduced", "unreduced_kind")
     UNCONSTRAINED = _Unconstrained()
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+    def __init__(
+        self, *partitions, unreduced=frozenset(), reduced=frozenset(), unreduced_kind=None
+    ):
         self._partitions = tuple(map(_entry, partitions))
         if unreduced or reduced:
             _check_sums(self._partitions, unreduced, reduced)
         self.unreduced = frozenset(unreduced)
         self.reduced = frozenset(reduced)
+        self.unreduced_kind = _kind(unreduced_kind, self.unreduced)
 
     partitions = property(lambda self: self._partitions)
 
-    def update(self, partitions=None, unreduced=None, reduced=None):
+    def update(self, partitions=None, unreduced=None, reduced=None, unreduced_kind=None):
         """The spec with other parts."""
         return PartitionSpec(
             *(self._partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,
             reduced=self.reduced if reduced is None else reduced,
+            unreduced_kind=self.unreduced_kind if unreduced_kind is None else unreduced_kind,
         )
 
     def index(self, value):
@@ -497,8 +520,16 @@ class PartitionSpec:
         other = self._beside(other)
         if other is None:
             return NotImplemented
-        unreduced, reduced = self.unreduced | other.unreduced, self.reduced | other.reduced
-        return PartitionSpec(*self, *other, unreduced=unreduced, reduced=reduced)
+        kinds = {self.unreduced_kind, other.unreduced_kind} - {None}
+        if len(kinds) > 1:
+            raise ShardingError(f"expected specs of one unreduced_kind; got {self} and {other}")
+        return PartitionSpec(
+            *self,
+            *other,
+            unreduced=self.unreduced | other.unreduced,
+            reduced=self.reduced | other.reduced,
+            unreduced_kind=next(iter(kinds), None),
+        )
 
     def __radd__(self, other):
         other = self._beside(other)
@@ -518,11 +549,14 @@ class PartitionSpec:
     def __eq__(self, other):
         if not isinstance(other, PartitionSpec):
             return NotImplemented
-        own = (self._partitions, self.unreduced, self.reduced)
-        return own == (other._partitions, other.unreduced, other.reduced)
+        return self._key == other._key
 
     def __hash__(self):
-        return hash((self._partitions, self.unreduced, self.reduced))
+        return hash(self._key)
+
+    @property
+    def _key(self):
+        return self._partitions, self.unreduced, self.reduced, self.unreduced_kind
 
     def __repr__(self):
         parts = ", ".join(map(repr, self._partitions))
@@ -531,12 +565,15 @@ class PartitionSpec:
             for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
             if axes
         ]
+        if self.unreduced_kind not in (None, UnreducedKind.sum):
+            named.append(f"unreduced_kind={self.unreduced_kind.name}")
         if named:
             return f"P({', '.join([parts, *named] if parts else named)})"
         return f"P({parts},)" if len(self._partitions) == 1 else f"P({parts})"
 
     def __reduce__(self):
-        made = functools.partial(PartitionSpec, unreduced=self.unreduced, reduced=self.reduced)
+        sets = {"unreduced": self.unreduced, "reduced": self.reduced}
+        made = functools.partial(PartitionSpec, unreduced_kind=self.unreduced_kind, **sets)
         return made, self._partitions
 
 
@@ -558,6 +595,14 @@ def _check_sums(partitions, unreduced, reduced):
                 f"PartitionSpec expected each axis once; got {sorted(map(str, twice))[0]!r} in "
                 f"{name} and elsewhere"
             )
+
+
+def _kind(kind, unreduced):
+    if kind is not None and not isinstance(kind, UnreducedKind):
+        raise ArgumentTypeError(f"PartitionSpec expected an UnreducedKind; got {kind!r}")
+    if kind is not None and not unreduced:
+        raise ShardingError(f"PartitionSpec expected unreduced axes beside {kind}; got none")
+    return UnreducedKind.sum if unreduced and kind is None else kind
 
 
 def _entry(x):
@@ -792,6 +837,10 @@ class NamedSharding(Sharding):
                 continue
             names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
             dims.append((names, False))
+        if spec.unreduced_kind not in (None, UnreducedKind.sum):
+            raise NotImplementedRuleError(
+                f"NamedSharding expected sums over the unreduced axes; got {spec}"
+            )
         sums = spec.unreduced | spec.reduced
         split = [n for names, _ in dims for n in names]
         for name in (*split, *sums):
@@ -1023,6 +1072,71 @@ def get_abstract_mesh():
       ('x',)
     """
     return _stack.value[-1].abstract_mesh if _stack.value else _NONE
+
+
+_forbidden = _UserContext(frozenset())
+
+
+@contextlib.contextmanager
+def _forbidding(names):
+    earlier = _core.forbid_collectives(sorted(names))
+    try:
+        with _forbidden(names):
+            yield
+    finally:
+        _core.forbid_collectives(earlier)
+
+
+def no_collectives(axis_names):
+    """A context manager in which nothing may communicate over some axes of meshes.
+
+    What would do so raises ShardingTypeError when it is traced. Over axes of type Explicit that is
+    an operation whose operands are split over an axis, or have sums over it that are yet to be
+    made, and whose result is not; over those of a shard_map it is a collective. Over axes of type
+    Auto, and within functions that are given out_sharding=, XLA decides, and nothing is known.
+
+    axis_names: a set of names. Raises TypeError for anything else.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("x",))
+      >>> f = weft.shard_map(lambda y: lax.psum(y, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> try:
+      ...     with weft.sharding.no_collectives({"x"}):
+      ...         f(wnp.ones(2))
+      ... except weft.errors.ShardingTypeError:
+      ...     print("communicates over x")
+      communicates over x
+    """
+    if not isinstance(axis_names, (set, frozenset)):
+        raise ArgumentTypeError(f"no_collectives expected a set of names; got {axis_names!r}")
+    return _forbidding(frozenset(axis_names))
+
+
+def check_collective(op, names):
+    """Raises ShardingTypeError for an operation over axes of which `no_collectives` has one."""
+    for name in names:
+        if name in _forbidden.value and name in get_abstract_mesh().manual_axes:
+            raise ShardingTypeError(
+                f"[{op}] expected to communicate nothing over axis {name!r}, which no_collectives "
+                "forbids"
+            )
+
+
+def check_reshard(op, x, placement):
+    """The same for an array that is moved to another placement of the core."""
+    own = getattr(getattr(x, "sharding", None), "spec", None)
+    if not _forbidden.value or own is None:
+        return
+    new = [names for names, _ in placement.dims]
+    for name in _forbidden.value:
+        before = [i for i, n in enumerate(own) if name in (n if isinstance(n, tuple) else (n,))]
+        after = [i for i, names in enumerate(new) if name in names]
+        lost = (before or name in own.unreduced) and not (after or name in placement.unreduced)
+        if lost or (before and after and before != after):
+            raise ShardingTypeError(
+                f"[{op}] expected to communicate nothing over axis {name!r}, which no_collectives "
+                f"forbids; got {own} and {placement}"
+            )
 
 
 _open_to_users(__name__)

@@ -464,6 +464,50 @@ def unreduced():
     assert not given.is_equivalent_to(plain, 1) and given != plain
 
 
+def no_communication():
+    """no_collectives: what would communicate over an axis is an error; other things are not."""
+    x = weft.device_put(np.arange(64.0, dtype=np.float32).reshape(8, 8), P("x", "y"))
+    total = weft.jit(lambda x: wnp.sum(x, 1))
+    total(x)  # traced before
+
+    def over_y(function, *out_spec):
+        return weft.shard_map(function, mesh=MESH, in_specs=P("x", "y"), out_specs=P(*out_spec))
+
+    forbidden = [
+        total,
+        lambda x: wnp.sum(x, 1),
+        lambda x: wnp.argmax(x, 1),
+        lambda x: weft.grad(lambda x: wnp.sum(x))(x),
+        lambda x: weft.reshard(x, P("x")),
+        lambda x: weft.reshard(x, P("y", "x")),
+        lambda x: weft.jit(lambda x: weft.reshard(x, P("x")))(x),
+        lambda x: weft.jit(lambda x: weft.reshard(x, P("y", "x")))(x),
+        lambda x: weft.reshard(weft.reshard(x, P("x", unreduced={"y"})), P("x")),
+        over_y(lambda x: lax.psum(x, "y"), "x"),
+        over_y(lambda x: lax.all_gather(x, ("y", "x")), "x", "y"),
+        over_y(lambda x: lax.ppermute(x, "y", [(0, 1)]), "x", "y"),
+    ]
+    allowed = [
+        lambda x: wnp.sum(x, 0),
+        lambda x: x.T + 1,
+        lambda x: weft.reshard(x, P(None, "y")),
+        lambda x: weft.jit(lambda x: weft.reshard(x, P("x", unreduced={"y"})))(x),
+        over_y(lambda x: lax.psum(x, "x"), None, "y"),
+        over_y(lambda x: x + lax.axis_index("y"), "x", "y"),
+        lambda x: weft.vmap(lambda z: lax.psum(z, "y"), axis_name="y")(np.ones(3)),
+    ]
+    with weft.sharding.no_collectives({"y"}):
+        for run in allowed:
+            run(x)
+        for run in forbidden:
+            with raises(ShardingTypeError, "no_collectives"):
+                run(x)
+        with weft.sharding.no_collectives({"x"}):
+            total(x)
+    for run in forbidden[:4]:
+        run(x)
+
+
 if __name__ == "__main__":
     count, bad = rows(int(sys.argv[1]))
     types()
@@ -475,5 +519,7 @@ if __name__ == "__main__":
     parts()
     modes()
     unreduced()
+    with weft.set_mesh(MESH):
+        no_communication()
     assert not bad, "\n".join([f"{len(bad)} of {count} rows"] + bad[:40])
     print("ok")

@@ -34,6 +34,7 @@ from weft.lax._creation import full_like, iota
 from weft.lax._elementwise import select
 from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, squeeze
 from weft.runtime.pytree import registry
+from weft.sharding import check_collective
 
 
 def _listed(axis_name):
@@ -52,7 +53,13 @@ def _apart(axis_name):
 
 
 def _checked_names(axis_name, op):
-    """The names, and the number of lanes of these axes together."""
+    """The names, and the number of lanes of these axes together, for an op that communicates."""
+    names, size = _distinct_names(axis_name, op)
+    check_collective(op, names)
+    return names, size
+
+
+def _distinct_names(axis_name, op):
     names = _names(axis_name)
     if not names:
         raise AttributeValueError(f"[{op}] expected the name of a mapped axis; got ()")
@@ -148,7 +155,7 @@ def axis_index(axis_name):
       >>> weft.vmap(lambda x: x + 10 * lax.axis_index("i"), axis_name="i")(wnp.array([1, 2, 4]))
       Array([ 1, 12, 24], dtype=int32)
     """
-    names, _ = _checked_names(axis_name, "axis_index")
+    names, _ = _distinct_names(axis_name, "axis_index")
     index = _core.bind("axis_index", axis_name=names[:1])
     for name in names[1:]:
         index = index * _core.axis_size(name) + _core.bind("axis_index", axis_name=(name,))
@@ -188,7 +195,7 @@ def pcast(x, axis_name, *, to):
         raise AttributeValueError(
             f"[pcast] expected a call within a shard_map; got one outside, with {axis_name!r}"
         )
-    _checked_names(names, "pcast")
+    _distinct_names(names, "pcast")
 
     def one(leaf):
         over, others = _known_to_vary(leaf, names)

@@ -23,6 +23,11 @@ WEFT_API ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh);
 // "f32[8@x,16@(y,z)]", "f32<host>[8]", "f32[8]{U:x}"
 WEFT_API std::string split_text(TypeRef type, ShardingRef sharding);
 
+// Sets the axes of meshes over which values of programs that this thread traces must stay split, as
+// their sums must stay unmade; the names that were set before are returned. An op that a user wrote
+// and that would communicate over one throws kSharding.
+WEFT_API std::vector<std::string> forbid_collectives(std::vector<std::string> names);
+
 struct PlaceCtx;
 
 class WEFT_API Placements {

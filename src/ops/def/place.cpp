@@ -2,6 +2,7 @@
 #include "ops/def/place.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/def/axes.h"
 #include "weft/placements.h"
@@ -329,6 +330,54 @@ void Placements::adopt(MeshRef mesh) {
     if (s) s = on_explicit_axes(s, mesh);
 }
 
+namespace {
+
+thread_local std::vector<std::string> forbidden_axes;
+
+bool is_over(ShardingRef s, int64_t axis) {
+  auto has = [axis](const Dims& axes) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  return has(s->unreduced()) || std::any_of(s->dims().begin(), s->dims().end(),
+                                            [&](const DimSharding& d) { return has(d.axes); });
+}
+
+// The dimension that is split over an axis, -1 if none is.
+int64_t dim_over(ShardingRef s, int64_t axis) {
+  for (size_t i = 0; i < s->dims().size(); ++i) {
+    const Dims& axes = s->dims()[i].axes;
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+// An op whose sharding a user gave may also move an axis from one dimension to another.
+bool moves(ShardingRef in, ShardingRef out, int64_t axis) {
+  int64_t from = dim_over(in, axis), to = dim_over(out, axis);
+  return from >= 0 && to >= 0 && from != to;
+}
+
+void check_collectives(const PlaceCtx& c, std::span<const ShardingRef> out) {
+  for (const std::string& name : forbidden_axes) {
+    int64_t axis = c.mesh->find(name);
+    if (axis < 0) continue;
+    auto over = [axis](ShardingRef s) { return is_over(s, axis); };
+    bool lost =
+        std::any_of(c.in.begin(), c.in.end(), over) && std::none_of(out.begin(), out.end(), over);
+    bool moved = c.op.sums == Sums::kPlaced && c.in.size() == 1 && moves(c.in[0], out[0], axis);
+    if (lost || moved)
+      fail(ErrorKind::kSharding, "[", c.op.name, "] expected to communicate nothing over axis '",
+           name, "', which no_collectives forbids; got ", operands_text(c), " and a result ",
+           lost ? "that is not split over it" : "of which another dimension is split over it");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> forbid_collectives(std::vector<std::string> names) {
+  return std::exchange(forbidden_axes, std::move(names));
+}
+
 template <typename Ops>
 void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   SmallVector<ShardingRef, 4> in;
@@ -349,14 +398,17 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   std::string memory = by_graphs ? "" : joint_memory(c, ops.operands(op));
   bool hands_on_sums = !by_graphs && d.sums != Sums::kPlaced;
   Dims sums = hands_on_sums ? joint_sums(c) : Dims();
+  std::vector<ShardingRef> out;
   for (uint32_t i = 0; i < op.num_results; ++i) {
     Value v{op.results_begin + i};
     ShardingRef made = hands_on_sums ? with_unreduced(c.out[i], sums) : c.out[i];
-    set(v, in_memory(made, made->memory().empty() ? memory : made->memory()));
+    out.push_back(in_memory(made, made->memory().empty() ? memory : made->memory()));
+    set(v, out.back());
     if (!constant) continue;
     if (v.id >= constant_.size()) constant_.resize(v.id + 1);
     constant_[v.id] = true;
   }
+  if (strict && !by_graphs && !out.empty()) check_collectives(c, out);
 }
 
 // The axes along which the sums that the operands stand for are not made yet. They stay so in what
