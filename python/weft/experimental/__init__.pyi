@@ -17,6 +17,7 @@ from weft.experimental import pallas as pallas
 from weft.experimental import pjit as pjit
 from weft.experimental import random as random
 from weft.experimental import rnn as rnn
+from weft.experimental import roofline as roofline
 from weft.experimental import scheduling_groups as scheduling_groups
 from weft.experimental import serialize_executable as serialize_executable
 from weft.experimental import shard_alike as shard_alike

@@ -12,18 +12,21 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from weft import lax
 from weft.experimental import (
     buffer_callback,
     compute_on,
     layout,
     overlap,
     rnn,
+    roofline,
     scheduling_groups,
     topologies,
     xla_metadata,
 )
 from weft.experimental.pjit import pjit
 from weft.experimental.serialize_executable import deserialize_and_load, serialize
+from weft.sharding import PartitionSpec as P
 
 
 def sigmoid(x):
@@ -353,3 +356,162 @@ def test_what_functions_of_buffers_must_not_do():
             weft.jit(buffer_callback.buffer_callback(function, SUM["sum"]))(x).block_until_ready()
     with pytest.raises(NotImplementedError, match="custom_jvp"):
         weft.grad(lambda x: buffer_callback.buffer_callback(returns, SUM["sum"])(x).sum())(x)
+
+
+def shape(*sizes, dtype="float32"):
+    return weft.ShapeDtypeStruct(sizes, dtype)
+
+
+ROWS = lax.GatherDimensionNumbers((1,), (0,), (0,))
+ADDED = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+INDICES = shape(4, 1, dtype="int32")
+# What JAX counts: flops, unfused_flops, hbm_bytes, peak_hbm_bytes, unfused_hbm_bytes.
+COUNTS = {
+    "elementwise": (lambda x, y: x * y + 2.0, [(3, 4), (3, 4)], (0, 24, 0, 96, 244)),
+    "layers": (
+        lambda x, w, v: wnp.sum(wnp.sin(x @ w) @ v),
+        [(8, 16), (16, 32), (32, 4)],
+        (10240, 10527, 5248, 3072, 7428),
+    ),
+    "batch": (
+        lambda x, y: wnp.einsum("bij,bjk->bik", x, y),
+        [(2, 3, 4), (2, 4, 5)],
+        (240, 240, 376, 256, 376),
+    ),
+    "running": (
+        lambda x: lax.cumsum(x, 0) + lax.cumlogsumexp(x, 1),
+        [(3, 5)],
+        (0, 28, 0, 120, 420),
+    ),
+    "convolution": (
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (2, 1), [(1, 2), (0, 3)], lhs_dilation=(1, 2), rhs_dilation=(2, 1)
+        ),
+        [(2, 3, 9, 8), (4, 3, 3, 2)],
+        (0, 7200, 0, 2176, 4192),
+    ),
+    "grouped": (
+        lambda x, w: lax.conv_general_dilated(
+            x,
+            w,
+            (1, 1),
+            "SAME",
+            feature_group_count=3,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        ),
+        [(2, 9, 8, 3), (3, 2, 1, 6)],
+        (0, 9000, 0, 3456, 5328),
+    ),
+    "select": (lambda x: lax.select(x > 0, x, x), [(3, 5)], (0, 30, 0, 75, 154)),
+    "gather": (
+        lambda x, i: lax.gather(x, i, ROWS, (1, 5), mode="fill"),
+        [(9, 5), INDICES],
+        (0, 36, 0, 196, 176),
+    ),
+    "scatter": (
+        lambda x, i, u: lax.scatter_add(x, i, u, ADDED, mode="clip"),
+        [(9, 5), INDICES, (4, 5)],
+        (0, 20, 0, 276, 256),
+    ),
+    "loop": (lambda x: lax.scan(lambda c, y: (c * y, c), x[0], x)[0], [(5, 3)], (0, 3, 0, 72, 36)),
+    "calls": (
+        weft.checkpoint(lambda x: weft.jit(lambda x: wnp.sin(wnp.cos(x)))(x)),
+        [(5, 3)],
+        (0, 30, 0, 60, 240),
+    ),
+}
+
+
+def counts(result):
+    names = ("flops", "unfused_flops", "hbm_bytes", "peak_hbm_bytes", "unfused_hbm_bytes")
+    return tuple(getattr(result, name) for name in names)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_rooflines(name):
+    function, given, expected = COUNTS[name]
+    args = [shape(*s) if isinstance(s, tuple) else s for s in given]
+    shapes, result = roofline.roofline(function)(*args)
+    assert counts(result) == expected
+    assert shapes.shape == weft.eval_shape(function, *args).shape
+    assert (result.ici_bytes, result.ici_latency) == ({}, {})
+
+
+# What JAX counts: bytes and steps by axis, along axes x of 2 devices and y of 4.
+SENT = {
+    "psum": (lambda x: lax.psum(x, "y"), P("x"), {"y": 96}, {"y": 8}),
+    "both": (lambda x: lax.psum(x, ("x", "y")), P(), {"x": 56, "y": 56}, {"x": 16, "y": 16}),
+    "pmax": (lambda x: lax.pmax(x, "y"), P("x"), {"y": 12}, {"y": 4}),
+    "all_gather": (
+        lambda x: lax.all_gather(x, "y", tiled=True),
+        P("x", "y"),
+        {"y": 192},
+        {"y": 4},
+    ),
+    "psum_scatter": (
+        lambda x: lax.psum_scatter(x, "y", tiled=True, scatter_dimension=1),
+        P("x", "y"),
+        {"y": 48},
+        {"y": 4},
+    ),
+    "all_to_all": (
+        lambda x: lax.all_to_all(x, "y", 0, 1, tiled=True),
+        P("x", "y"),
+        {"y": 64},
+        {"y": 2},
+    ),
+    "ppermute": (
+        lambda x: lax.ppermute(x, "y", [(0, 1), (1, 3), (2, 2), (3, 0)]),
+        P("x", "y"),
+        {"y": 64},
+        {"y": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_rooflines_of_communication(name):
+    function, out_spec, sent, steps = SENT[name]
+    mesh = weft.sharding.AbstractMesh((2, 4), ("x", "y"))
+    count = roofline.roofline(function, mesh, P("x", "y"), out_spec)
+    shapes, result = count(shape(8, 16))
+    assert (result.ici_bytes, result.ici_latency) == (sent, steps)
+    assert shapes.sharding.spec == out_spec
+
+
+def test_rules_of_rooflines(caplog, capsys):
+    double = weft.extend.core.Primitive("double")
+    double.def_abstract_eval(lambda x: x)
+    count = roofline.roofline(lambda x: double.bind(x) + 1.0, print_jaxpr=True)
+    assert count(shape(3))[1].unfused_flops == 3
+    assert "no rule for double" in caplog.text and "= double" in capsys.readouterr().out
+
+    @roofline.register_roofline(double)
+    def rule(context, x):
+        assert context.primitive is double and context.avals_out[0].shape == x.shape
+        return roofline.RooflineResult(unfused_flops=10 * x.size, hbm_bytes=x.bytes)
+
+    result = count(shape(3))[1]
+    assert (result.unfused_flops, result.hbm_bytes) == (33, 12)
+    roofline.register_standard_roofline(double)
+    assert count(shape(3))[1].unfused_flops == 3
+
+    total = 2 * result + roofline.RooflineResult(ici_bytes={"x": 1}, peak_hbm_bytes=1)
+    assert (total.unfused_flops, total.hbm_bytes, total.ici_bytes) == (66, 24, {"x": 1})
+    assert total.peak_hbm_bytes == 2 * result.peak_hbm_bytes
+
+
+def test_rooflines_of_derivatives():
+    mesh = weft.sharding.AbstractMesh((2, 4), ("x", "y"))
+    count = roofline.roofline_and_grad(
+        lambda x, w: lax.psum(x @ w, "y"), mesh, (P("x", "y"), P("y")), P("x")
+    )
+    _, alone, both = count(shape(8, 16), shape(16, 4))
+    assert alone.flops == 128
+    # The product itself is not needed for the derivatives, which are two others.
+    assert both.flops == 256
+    x = shape(8, 16), shape(16, 4)
+    pinned = roofline.roofline(lambda x, w: x @ w, pin_lhs_in_vmem=True)(*x)[1]
+    assert pinned.hbm_bytes == 16 * 4 * 4
+    pinned = roofline.roofline(lambda x, w: x @ w, pin_rhs_in_vmem=True)(*x)[1]
+    assert pinned.hbm_bytes == (8 * 16 + 8 * 4) * 4
