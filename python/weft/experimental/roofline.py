@@ -186,7 +186,7 @@ def roofline(
         last shard_map of `f`, if it has one.
       pin_lhs_in_vmem, pin_rhs_in_vmem: whether the first operand of products and their results, or
         the second, are in memory that costs nothing.
-      vjp: whether to count the function and its vector-Jacobian product together.
+      vjp: whether to count its vector-Jacobian product, with what that needs of the function.
       print_jaxpr: whether to print the program that is counted.
 
     Returns:
@@ -240,20 +240,20 @@ def roofline_and_grad(
     pin_rhs_in_vmem=False,
     print_jaxpr=False,
 ):
-    """A function that counts what `f` takes, and what `f` and its vector-Jacobian product take.
+    """A function that counts what `f` takes, and what its vector-Jacobian product takes.
 
     The arguments are those of `roofline`. It returns count(*args), which gives (a tree of
-    ShapeDtypeStruct, RooflineResult of `f`, RooflineResult of both); for the latter arguments that
-    are not int32 are bfloat16.
+    ShapeDtypeStruct, RooflineResult of `f`, that of the product with what it needs of `f`). For
+    the latter, arguments that are not int32 are bfloat16.
 
     Examples:
       >>> from weft.experimental.roofline import roofline_and_grad
       >>> mesh = weft.make_mesh((1,), ("x",))
       >>> x = weft.ShapeDtypeStruct((8, 8), "bfloat16")
       >>> count = roofline_and_grad(lambda x, y: x @ y, mesh, (P(), P()), P())
-      >>> _, alone, both = count(x, x)
-      >>> both.flops // alone.flops
-      3
+      >>> _, result, of_product = count(x, x)
+      >>> of_product.flops // result.flops
+      2
     """
     options = {
         "pin_lhs_in_vmem": pin_lhs_in_vmem,
