@@ -775,7 +775,6 @@ def test_static_on_a_jitted_function(complaint):
 
 def test_usage_errors_end_with_status_2(folder, capsys):
     for arguments, message in (
-        ([], "weft: error: the following arguments are required: COMMAND"),
         (["lower"], "weft lower: error: the following arguments are required: FILE.py:FUNCTION"),
         (["lower", "model.py:f", "--emit", "asm"], "weft lower: error: argument --emit: expected "
          "graph, stablehlo, portable, iree, hlo, bytecode or artifact; got 'asm'\n"),
@@ -801,6 +800,12 @@ def test_usage_errors_end_with_status_2(folder, capsys):
         assert err.startswith("usage: weft") and message in err
 
 
+def test_without_a_command_the_help_is_shown(folder, capsys):
+    assert main([]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: weft") and "print the program that a function becomes" in err
+
+
 def test_traceback_shows_all(folder, capsys):
     with pytest.raises(ValueError, match="first line"):
         main(["lower", "model.py:raises", "--arg", "f32[]", "--traceback"])
@@ -822,6 +827,11 @@ def test_traceback_shows_all(folder, capsys):
         ("lower model.py:f --emit g", ["graph"]),
         ("lower --lo", ["--locations"]),
         ("lower mod", []),  # bash completes names of files
+        ("lower model.py : ra", ["raises"]),  # bash takes the colon for a word
+        ("run model.py :", ["affine", "jitted", "raises"]),
+        ("run model.py:rai", ["model.py:raises"]),  # zsh does not
+        ("run f.py:f --args model.py : rai", ["raises"]),
+        ("lower absent.py : f", []),
         ("lower --grad --lo", ["--locations"]),
         ("cache c", ["clear"]),
         ("completion ", ["bash", "zsh", "fish"]),
@@ -838,7 +848,7 @@ def test_completion_by_bash(cli, folder, typed, expected):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=folder)
     assert done.stderr == ""
     assert set(expected) <= set(done.stdout.split())
-    assert expected == [] or typed == "" or done.stdout.split() == expected
+    assert expected == [] or typed[-1:] in ("", ":") or done.stdout.split() == expected
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

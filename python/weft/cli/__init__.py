@@ -41,17 +41,17 @@ class _Version(argparse.Action):
 def build_parser() -> Parser:
     parser = Parser(
         prog="weft",
-        description="Look at, and run, the programs that Python functions become.",
+        description="Shows, and runs, the programs that Python functions become.",
         epilog=EXAMPLES,
     )
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="versions of weft and of what it runs on"
     )
     add_paths(parser)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:
         module.add_parser(commands)
-    for command in commands.choices.values():
+    for command in (parser, *commands.choices.values()):
         command.set_defaults(parser=command, root=parser)
     return parser
 
@@ -75,6 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options, rest = parser.parse_known_args(with_default_values(argv))
     if rest:
         options.parser.refuse(rest)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         with settings():
             options.run(options)

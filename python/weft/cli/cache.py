@@ -67,7 +67,7 @@ def main(options: argparse.Namespace) -> None:
 
 
 def where(store: disk_cache.Store, options: argparse.Namespace) -> dict[str, Any]:
-    sizes = [status.st_size for _, status, _, _ in store.entries()]
+    sizes = [*store.sizes()]
     limit = config.weft_compilation_cache_max_size
     return {
         "path": str(store.path),

@@ -17,7 +17,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
         help="print what lets a shell complete the command line",
-        description="Prints a script that lets a shell complete subcommands, options and values.",
+        description="Prints a script that lets a shell complete subcommands, options, values and "
+        "functions of files.",
         epilog=EXAMPLES,
     )
     parser.add_argument("shell", choices=tuple(SHELLS))
@@ -57,6 +58,24 @@ def named(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return [action for action in parser._actions if action.option_strings]
 
 
+# Prints the public names at the top of a Python file: of functions, and of what is assigned
+# (`step = weft.jit(f)`). The file is not run.
+NAMES = "sed -nE 's/^(async )?def ([A-Za-z]\\w*).*/\\2/p; s/^([A-Za-z]\\w*)(:.*)? *=.*/\\1/p'"
+# The names behind FILE.py: in bash, which takes a colon for a word, and in zsh, which does not:
+# there the file is in front of each.
+TARGETS = (
+    "  target=$current",
+    "  [[ $previous == : ]] && target=${COMP_WORDS[COMP_CWORD-2]}:$current",
+    "  [[ $current == : ]] && target=$previous:",
+    "  if [[ $target == *.py:* ]]; then",
+    f'    words=$({NAMES} "${{target%%:*}}" 2>/dev/null)',
+    '    COMPREPLY=($(compgen -W "$words" -- "${target#*:}"))',
+    "    [[ $current == *.py:* ]] && COMPREPLY=(${COMPREPLY[@]/#/${target%%:*}:})",
+    "    return",
+    "  fi",
+)
+
+
 def bash(commands: list[Command]) -> str:
     """What a function does not complete bash completes as the name of a file."""
     values, words = [], []
@@ -72,7 +91,7 @@ def bash(commands: list[Command]) -> str:
     names = "|".join(command.name for command in commands if command.name)
     lines = [
         "_weft() {",
-        "  local word words options command=",
+        "  local word words options command= target",
         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}",
         '  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do',
         f"    case $word in {names}) command=$word; break ;; esac",
@@ -84,6 +103,7 @@ def bash(commands: list[Command]) -> str:
         *values,
         "  esac",
         "  [[ $current == -* ]] && words=$options",
+        *TARGETS,
         '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
         "}",
         "complete -o default -F _weft weft",
@@ -96,7 +116,15 @@ def zsh(commands: list[Command]) -> str:
 
 
 def fish(commands: list[Command]) -> str:
-    lines = ["complete -c weft -n __fish_use_subcommand -f"]
+    lines = [
+        "function __weft_targets",
+        "  set -l file (string match -r '^(.*\\.py):' -- (commandline -ct))[2]",
+        f'  {NAMES} $file 2>/dev/null | string replace -r "^" "$file:"',
+        "end",
+        "set -l in_target 'string match -q \"*.py:*\" -- (commandline -ct)'",
+        "complete -c weft -n $in_target -f -a '(__weft_targets)'",
+        "complete -c weft -n __fish_use_subcommand -f",
+    ]
     for command in commands:
         where = f"__fish_seen_subcommand_from {command.name}"
         head = f"complete -c weft -n '{where if command.name else '__fish_use_subcommand'}'"
@@ -108,6 +136,8 @@ def fish(commands: list[Command]) -> str:
                 line += f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}"
             if action.choices:
                 line += f" -x -a {quoted(' '.join(map(str, action.choices)))}"
+            elif str(action.metavar).startswith("FILE.py:"):
+                line += " -x -a '(__weft_targets; __fish_complete_path (commandline -ct))'"
             elif action.nargs != 0:
                 line += " -r"
             lines.append(f"{line} -d {quoted(action.help or '')}")

@@ -233,6 +233,13 @@ class Store:
         with contextlib.suppress(FileNotFoundError), self._directory() as directory:
             self._unlink(directory, name_of(preimage))
 
+    def sizes(self):
+        """The bytes of each entry. No file is opened, so it is fast on a cold disk, too."""
+        with contextlib.suppress(FileNotFoundError), self._directory() as directory:
+            for name, status in self._files(directory):
+                if name.endswith(_SUFFIX):
+                    yield status.st_size
+
     def entries(self, whole=False):
         """(name, status, about, None or what is wrong with it) of all entries.
 
