@@ -37,8 +37,9 @@ Table::Handle entry_for(const Ref& code) {
   auto same = [&](const Ref& known) { return known.get() == code.get(); };
   if (auto known = table().find(hash, same)) return known;
   std::string file = readable(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
+  // The framework's context managers stand behind frames of contextlib.
   bool framework = (!package_directory.empty() && file.starts_with(package_directory)) ||
-                   file.starts_with("<frozen");
+                   file.starts_with("<frozen") || file.ends_with("/contextlib.py");
   return table().insert(hash, code, CodeEntry{framework, {}});
 }
 

@@ -32,6 +32,12 @@ nb::object placed(PyObject* array, nb::handle sharding) {
 }  // namespace
 
 void bind_array_functions(nb::module_& m) {
+  // Whether an object of another library says that it stands for an array.
+  m.def(
+      "is_foreign_array", [](nb::handle x) { return is_foreign_array(x.ptr()); },
+      nb::arg("x").none());
+  // How to make an array of an object, as the end of a message.
+  m.def("way_to_array", [](nb::handle x) { return way_to_array(x.ptr()); }, nb::arg("x").none());
   m.def("dtype_names", [] {
     nb::list out;
     for (int i = 0; i < kNumDTypes; ++i) out.append(std::string(kDTypeInfo[i].numpy_name));

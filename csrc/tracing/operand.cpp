@@ -136,9 +136,23 @@ Operand classify_type(PyObject* o, std::string_view op) {
   return x;
 }
 
-bool is_foreign_array(PyObject* o) {
-  return !PyType_Check(o) && PyObject_HasAttrString(o, "__jax_array__");
+// An attribute that is None says that there is no such protocol, as it does for tracers of jax.
+static bool has_protocol(PyObject* o, const char* method) {
+  if (PyType_Check(o)) return false;
+  PyObject* found = PyObject_GetAttrString(o, method);
+  if (!found) PyErr_Clear();
+  Ref owned = Ref::steal(found);
+  return found && found != Py_None;
 }
+
+// A value that jax traces has a type and no value, which weft can do nothing with.
+static bool is_tracer_of_jax(PyObject* o) {
+  PyObject* module = PyDict_GetItemString(Py_TYPE(o)->tp_dict, "__module__");
+  return module && PyUnicode_Check(module) && readable(module).starts_with("jax.") &&
+         std::string_view(Py_TYPE(o)->tp_name).ends_with("Tracer");
+}
+
+bool is_foreign_array(PyObject* o) { return has_protocol(o, "__jax_array__"); }
 
 Ref foreign_array(PyObject* o) {
   if (!is_foreign_array(o)) return Ref();
@@ -157,9 +171,11 @@ bool is_of_numpy(PyObject* o) {
 std::string way_to_array(PyObject* o) {
   if (is_cell(o)) return "\n  Read its value with ref[...].";
   if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
-  if (!PyType_Check(o) && !is_of_numpy(o))  // those of NumPy are of a dtype that weft lacks
+  if (is_tracer_of_jax(o))
+    return "\n  jax traces it: call weft.jit, weft.grad and weft.vmap where weft.numpy is used.";
+  if (!is_of_numpy(o))  // those of NumPy are of a dtype that weft lacks
     for (const char* protocol : {"__jax_array__", "__array__", "__dlpack__"})
-      if (PyObject_HasAttrString(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
+      if (has_protocol(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
   return "";
 }
 

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "rand": "weft.random.uniform",
     "randn": "weft.random.normal",
     "seed": "weft.random.key",
+    "shuffle": "weft.random.permutation",
     "tensor": "weft.numpy.array",
     "Tensor": "weft.Array",
     "unsqueeze": "weft.numpy.expand_dims",

@@ -7,7 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._dims import is_symbolic_dim, to_size
-from weft.dtypes import canonicalize_dtype, iinfo, is_bool, is_integer
+from weft.dtypes import canonicalize_dtype, iinfo, is_bool, is_integer, is_key
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -120,8 +120,10 @@ def static_ints(values, function, name) -> tuple[Any, ...]:
     except ConcretizationTypeError:
         raise
     except TypeError:
+        is_swapped = is_key(getattr(values, "dtype", None))
         raise AttributeValueError(
             f"[{function}] expected {name} to be integers; got {values!r}"
+            + ("\n  The key is the first argument, before the shape." if is_swapped else "")
         ) from None
 
 

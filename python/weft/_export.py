@@ -227,7 +227,7 @@ class Exported:
         leaves, tree = registry.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TreeStructureError(
-                f"{self.fun_name!r} was exported with the same pytree structure as its calls have: "
+                f"{self.fun_name!r} takes the same pytree structure as in its export: "
                 f"expected {explain_difference(self.in_tree, tree)}"
             )
         for i, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):

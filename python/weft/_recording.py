@@ -39,9 +39,9 @@ def _reject_leaf(leaf, where, may_be_static=False):
             "  Read its value with ref[...]. Refs cannot be returned."
         )
     way_out = _way_into_tree(leaf)
-    if may_be_static and "asarray" not in way_out:
+    if may_be_static and "weft.numpy" not in way_out:
         way_out += "\n  Mark it static (static_argnums, static_argnames) if it is no data."
-    error = ForeignArrayError if hasattr(leaf, "__jax_array__") else ArgumentTypeError
+    error = ForeignArrayError if _core.is_foreign_array(leaf) else ArgumentTypeError
     raise error(f"{expected}; got {type(leaf).__name__}: {leaf!r:.60}{way_out}")
 
 
@@ -52,8 +52,8 @@ def _way_into_tree(x):
     """The end of a message that refuses an object as an argument: what to do with the object."""
     if isinstance(x, (type, np.ndarray, np.generic, str, enum.Enum)):
         return ""
-    if any(hasattr(x, p) for p in ("__jax_array__", "__array__", "__dlpack__")):
-        return "\n  Convert it with weft.numpy.asarray."
+    if way := _core.way_to_array(x):
+        return way
     kind = type(x)
     if kind.__module__.partition(".")[0] in (*sys.stdlib_module_names, "numpy", "weft"):
         return ""

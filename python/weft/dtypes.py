@@ -186,17 +186,18 @@ def requested_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     try:
         wide = as_dtype(dtype)
     except (TypeError, UnicodeEncodeError) as error:
-        if isinstance(error, WeftError) or not isinstance(dtype, str):
+        if isinstance(error, WeftError):
             raise
         import difflib  # for messages only
 
-        similar = difflib.get_close_matches(dtype, [d.name for d in SUPPORTED], 1)
+        similar = difflib.get_close_matches(str(dtype), [d.name for d in SUPPORTED], 1)
         hint = f"\n  Did you mean {similar[0]!r}?" if similar else ""
         raise DTypeError(f"[{function}] expected a dtype; got {dtype!r}{hint}") from None
     if is_key(wide):
         return wide
     if wide not in SUPPORTED and wide != float0:
-        raise DTypeError(f"[{function}] expected a number or bool dtype; got {wide}")
+        given = dtype if isinstance(dtype, str) else wide
+        raise DTypeError(f"[{function}] expected a number or bool dtype; got {given}")
     if x64_enabled() or wide not in _NARROW:
         return wide
     narrow = _NARROW[wide]

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft._surface import public as _public
 from weft._tree_mismatch import explain_difference, explain_mismatch, structure_text
-from weft.errors import TreeStructureError
+from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -241,6 +241,7 @@ def tree_map(f, tree, *rest, is_leaf=None):
       >>> weft.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
       {'a': 11, 'b': [22]}
     """
+    _check_callable("tree_map", f)
     leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))
@@ -260,6 +261,7 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
       >>> weft.tree.map_with_path(named, {"a": 1, "b": [2]})
       {'a': "['a'] is 1", 'b': ["['b'][0] is 2"]}
     """
+    _check_callable("tree_map_with_path", f)
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [[path for path, _ in pairs], [leaf for _, leaf in pairs]]
     # A predicate on paths cannot be asked again while the mismatch is looked for.
@@ -269,6 +271,13 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
             _flatten_up_to("tree_map_with_path", treedef, tree, other, predicate, position)
         )
     return treedef.unflatten(map(f, *columns))
+
+
+def _check_callable(name, f):
+    if not callable(f):
+        raise ArgumentTypeError(
+            f"{name} expected a function as its first argument; got {type(f).__name__}"
+        )
 
 
 def tree_reduce(function, tree, initializer=_UNSET, is_leaf=None):

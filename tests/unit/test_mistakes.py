@@ -50,6 +50,16 @@ class Foreign:
         return np.ones(3, np.float32)
 
 
+class ForeignTracer:
+    """What jax calls a function with."""
+
+    __jax_array__ = None
+    __module__ = "jax._src.core"
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("it has no value")
+
+
 NAMES = {
     "np": np,
     "weft": weft,
@@ -62,6 +72,7 @@ NAMES = {
     "grad": weft.grad,
     "vmap": weft.vmap,
     "Foreign": Foreign,
+    "TRACED_BY_JAX": ForeignTracer(),
     "Model": Model,
     "MODEL": Model(),
     "CONFIG": Config(0.1),
@@ -182,6 +193,15 @@ MISTAKES = [
     ("wnp.zeros((2, -1))", "ShapeError", ["[zeros]"]),
     ("wnp.zeros((2.5,))", "TypeError", ["[zeros]"]),
     ('wnp.zeros(3, dtype="float3")', "DTypeError", ["[zeros]", "Did you mean 'float32'"]),
+    ("wnp.ones(3, 4)", "DTypeError", ["[ones]", "write ones((..., 4))"]),
+    ("wnp.zeros(3, 4.5)", "DTypeError", ["[zeros]", "got 4.5"]),
+    ("wnp.array([1, 300], 'uint8')", "OverflowError", ["[array]", "from 0 to 255", "got 300"]),
+    ('X.astype("str")', "DTypeError", ["[astype]", "got str"]),
+    ("X.view(3, 2)", "NotImplementedError", ["view", "x.reshape(shape)"]),
+    ("wnp.einsum('ijk->i', X)", "ShapeError", ["[einsum]", "got 3", "an operand of 2 axes"]),
+    ("wnp.sin(TRACED_BY_JAX)", "OperandError", ["[sin]", "jax traces it", "weft.grad"]),
+    ("weft.jit(wnp.sin)(TRACED_BY_JAX)", "ArgumentTypeError", ["'sin'", "jax traces it"]),
+    ("nn.softmax(TRACED_BY_JAX)", "ArgumentTypeError", ["'softmax'", "jax traces it"]),
     ("wnp.ones(3, dtype=object)", "DTypeError", ["[ones]"]),
     ('wnp.ones(3, dtype="S3")', "DTypeError", ["[ones]"]),
     ('wnp.array(["a", "b"])', "DTypeError", ["[array]"]),
@@ -641,6 +661,7 @@ MISTAKES = [
     ("tree.map(lambda x, y: x, [1, 2], [1])", "TreeStructureError", ["tree_map"]),
     ('tree.map(lambda x, y: x, {"a": {"c": 1}}, {"a": 2})', "TreeStructureError", ["tree_map"]),
     ("tree.map(lambda x: x)", "TypeError", ["tree_map"]),
+    ('tree.map({"a": 1}, lambda x: x)', "ArgumentTypeError", ["tree_map", "function", "dict"]),
     ("tree.unflatten(tree.structure([1, 2]), [1])", "TreeStructureError", ["tree_unflatten"]),
     ('tree.unflatten("a", [1])', "TypeError", ["tree_unflatten"]),
     (
@@ -650,6 +671,8 @@ MISTAKES = [
     ),
     ("random.normal(0, (3,))", "DTypeError", ["[normal]", "weft.random.key"]),
     ("random.normal((3,))", "OperandError", ["[normal]", "a key", "(3,)", "weft.random.key(0)"]),
+    ("random.uniform((3, 4), key)", "AttributeValueError", ["[uniform]", "key is the first"]),
+    ("random.shuffle", "AttributeError", ["weft.random.permutation"]),
     ("random.uniform([3])", "OperandError", ["[uniform]", "a key", "weft.random.key(0)"]),
     ("random.randint(key, 0, 5, (3,))", "OperandError", ["[randint]", "tuple: (3,)"]),
     ("random.permutation(K, key)", "DTypeError", ["[permutation]", "a key", "int32[3]"]),

@@ -347,7 +347,7 @@ def typed(x):
     """An argument of which only the type matters: a ShapeDtypeStruct for an object of another
     library that has `shape` and `dtype` and is no array, anything else as it is."""
     known = (_core.Array, _core.Tracer, _core.Ref, ShapeDtypeStruct, np.ndarray, np.generic)
-    if isinstance(x, known) or hasattr(x, "__jax_array__"):
+    if isinstance(x, known) or _core.is_foreign_array(x):
         return x
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
     return ShapeDtypeStruct(x.shape, x.dtype) if has_type else x

@@ -138,7 +138,7 @@ def _convert(object, dtype):
         if _holds_arrays(object):
             return _stacked(object, dtype)
         return _core.asarray(_numpy_array(object, dtype))
-    if hasattr(object, "__jax_array__") and not isinstance(object, type):
+    if _core.is_foreign_array(object):
         return _convert(object.__jax_array__(), dtype)
     values = np.asarray(object)
     _check_numeric(values)
@@ -192,8 +192,8 @@ def _numpy_array(sequence, dtype):
         limits = np.iinfo(target) if target.kind in "iu" else None
         if limits and (values.min() < limits.min or values.max() > limits.max):
             raise OverflowError(
-                f"[array] expected integers in the range of {target}; got values from "
-                f"{values.min()} to {values.max()}"
+                f"[array] expected integers from {limits.min} to {limits.max}, the range of "
+                f"{target}; got {values.min() if values.min() < limits.min else values.max()}"
             )
     if values.dtype.kind in "fc" and values.size and not is_complex(target):
         lax_creation.check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
@@ -339,6 +339,16 @@ def _host_full(shape, value, dtype):
     return np.full(shape, np.asarray(value).astype(dtype), dtype)
 
 
+def _dtype_behind_shape(dtype, function):
+    """The dtype of a new array; a number in its place is a size that belongs to the shape."""
+    if isinstance(dtype, int):
+        raise DTypeError(
+            f"[{function}] expected a dtype as second argument; got {dtype}\n"
+            f"  The shape is one argument, a tuple: write {function}((..., {dtype}))."
+        )
+    return default_float() if dtype is None else requested_dtype(dtype, function)
+
+
 @can_be_split
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given.
@@ -350,7 +360,7 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
       Array([[0, 0, 0],
              [0, 0, 0]], dtype=int32)
     """
-    dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
+    dtype = _dtype_behind_shape(dtype, "zeros")
     return placed(_filled(static_shape(shape, "zeros"), 0, dtype, False), device)
 
 
@@ -364,7 +374,7 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
       >>> wnp.ones(3)
       Array([1., 1., 1.], dtype=float32)
     """
-    dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
+    dtype = _dtype_behind_shape(dtype, "ones")
     return placed(_filled(static_shape(shape, "ones"), 1, dtype, False), device)
 
 
@@ -376,7 +386,7 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
       >>> wnp.empty((2, 3)).shape
       (2, 3)
     """
-    dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
+    dtype = _dtype_behind_shape(dtype, "empty")
     return placed(_filled(static_shape(shape, "empty"), 0, dtype, False), device)
 
 

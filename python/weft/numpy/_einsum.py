@@ -200,7 +200,8 @@ def _expanded(labels, ndim):
     if Ellipsis not in labels:
         if len(labels) != ndim:
             raise ShapeError(
-                f"[einsum] expected as many indices as axes; got {labels} for {ndim} axes"
+                f"[einsum] expected an index for each axis; got {len(labels)}, {labels}, for an "
+                f"operand of {ndim} axes"
             )
         return labels
     at = labels.index(Ellipsis)

@@ -6,6 +6,7 @@ nothing for it: the extension asks here after one has failed, and then calls aga
 
 import re
 
+from weft import _core
 from weft.errors import ForeignArrayError
 from weft.numpy._creation import asarray
 
@@ -33,5 +34,4 @@ def _with_arrays(value):
         found = [_with_arrays(each) for each in value]
         changed = any(new is not old for new, old in zip(found, value, strict=True))
         return type(value)(found) if changed else value
-    foreign = hasattr(value, "__jax_array__") and not isinstance(value, type)
-    return asarray(value) if foreign else value
+    return asarray(value) if _core.is_foreign_array(value) else value

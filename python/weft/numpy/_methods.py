@@ -121,7 +121,10 @@ def _view(self, dtype=None, type=None):
       Array([1065353216], dtype=int32)
     """
     if type is not None:
-        raise NotImplementedError(f"view expected no type of arrays; got {type!r}")
+        raise NotImplementedError(
+            f"view expected a dtype and no second argument; got {type!r}. Write x.reshape(shape) "
+            "for the same elements in another shape"
+        )
     if dtype is None:
         return self
     dtype = requested_dtype(dtype, "view")
