@@ -73,6 +73,18 @@ def test_files_that_documents_name_are_there():
     assert not named
 
 
+def test_figures_of_performance_are_measured_ones():
+    def figures(text):
+        return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+    text = (ROOT / "docs" / "performance.md").read_text()
+    tables = "\n".join(re.findall(r"^\|.*\d.*\|$", text, re.MULTILINE))
+    sources = ("tools/bench/README.md", "docs/small_programs.md")
+    measured = set().union(*(figures((ROOT / name).read_text()) for name in sources))
+    assert len(figures(tables)) > 30
+    assert figures(tables) <= measured
+
+
 def test_every_block_is_found():
     for name in DOCUMENTS:
         text = (ROOT / name).read_text()
