@@ -111,10 +111,11 @@ const PyGetSetDef getset[] = {
      nullptr},
     {"_written", get_written, nullptr, "Whether it was written where it was made.", nullptr}};
 
-// new_ref(value, argument) -> Ref; `argument`: it stands for a ref of outside.
+// new_ref(value, argument, no_grad) -> Ref; `argument`: it stands for a ref of outside; `no_grad`,
+// which may be left out: no derivative goes through it.
 PyObject* new_ref(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    check_count("new_ref", n, 2);
+    check_count("new_ref", n, n == 3 ? 3 : 2);
     if (is_cell(args[0]))
       raise_error("RefError", "[new_ref] expected an array or a number; got ",
                   describe_cell(as_cell(args[0])), "\n  Refs hold no refs: pass ref[...].");
@@ -123,7 +124,10 @@ PyObject* new_ref(PyObject*, PyObject* const* args, Py_ssize_t n) {
     bool copies = x.kind == OperandKind::kArray && context_stack().empty();
     Ref value = copies ? copy_buffer(as_array(x.object), x.weak, as_array(x.object)->committed)
                        : astype(x, x.type->dtype(), x.weak);
-    return make_cell(value, args[1] == Py_True).release();
+    Ref cell = make_cell(value, args[1] == Py_True, n == 3 && args[2] == Py_True);
+    // Nobody here knows of what cell that of the caller would have the trail.
+    if (args[1] == Py_True) as_cell(cell.get())->trail = Ref::borrow(Py_None);
+    return cell.release();
   });
 }
 
@@ -196,7 +200,7 @@ TypeSlots cell_slots() {
 
 void init_cell_functions(PyObject* module) {
   static PyMethodDef functions[] = {
-      {"new_ref", fast(new_ref), METH_FASTCALL, "new_ref(value, argument) -> Ref."},
+      {"new_ref", fast(new_ref), METH_FASTCALL, "new_ref(value, argument, no_grad) -> Ref."},
       {"freeze", freeze, METH_O, "freeze(ref) -> its value."},
       {"update_ref", fast(update_ref), METH_FASTCALL, "update_ref(kind, ref, index, value)."},
       {"set_refs", fast(set_refs), METH_FASTCALL, "set_refs(refs, values)."},

@@ -178,7 +178,8 @@ void check_cells(const Entry& e, std::span<PyObject* const> cells, Describe desc
 
 Ref results_of(const Entry& e, std::span<PyObject* const> leaves, Outputs& outputs) {
   size_t next = e.num_results();
-  for (const Ref& cell : e.written) set_cell(as_cell(cell.get()), outputs.take(next++));
+  for (const Ref& cell : e.written)
+    set_cell(cell_at_call(as_cell(cell.get()), leaves), outputs.take(next++));
   for (size_t i : e.written_arguments) set_cell(as_cell(leaves[i]), outputs.take(next++));
   return assemble(e, outputs);
 }
@@ -282,7 +283,7 @@ Ref call_entry(const JitState& s, const Entry& entry, const Call& call) {
   std::vector<Ref> captures;
   std::vector<Operand> with_captures;
   if (!entry.captures.empty()) {
-    captures = capture_values(entry.captures);
+    captures = capture_values(entry.captures, call.leaves);
     for (const Ref& c : captures) with_captures.push_back(classify(c.get()));
     with_captures.insert(with_captures.end(), operands.begin(), operands.end());
     operands = with_captures;

@@ -108,7 +108,7 @@ Ref call(CompiledState& s, const Arguments& args) {
   Flat flat;
   flatten(s, args, flat);
   read_cells(*entry, flat);
-  std::vector<Ref> captures = capture_values(entry->captures);
+  std::vector<Ref> captures = capture_values(entry->captures, flat.leaves);
   SmallVector<Operand, 16> operands;
   for (const Ref& c : captures) operands.push_back(classify(c.get()));
   for (size_t i = 0; i < flat.leaves.size(); ++i) {

@@ -161,7 +161,7 @@ class WithinLibrary {
 
 // Where the program of an entry runs for these arguments.
 Placement placement_on(const JitState& s, const Entry& entry, const Call& call) {
-  std::vector<Ref> captures = capture_values(entry.captures);
+  std::vector<Ref> captures = capture_values(entry.captures, call.leaves);
   std::vector<Operand> operands;
   for (const Ref& c : captures) operands.push_back(classify(c.get()));
   operands.insert(operands.end(), call.operands.begin(), call.operands.end());

@@ -47,7 +47,7 @@ Operand classify_argument(PyObject* o, bool allow_abstract) {
   return x;
 }
 
-constexpr uint64_t kWeakBit = 1, kCellBit = 2;
+constexpr uint64_t kWeakBit = 1, kCellBit = 2, kNoGradBit = 4;
 
 // Notes the leaf as a cell, which takes part with its value.
 void read_cell(const JitState& s, Call& call, size_t i) {
@@ -187,7 +187,7 @@ Ref dynamic_arguments(const JitState& s, const Arguments& args) {
 }
 
 std::string leaf_text(uint64_t leaf) {
-  auto type = reinterpret_cast<TypeRef>(leaf & ~(kWeakBit | kCellBit));
+  auto type = reinterpret_cast<TypeRef>(leaf & ~(kWeakBit | kCellBit | kNoGradBit));
   return cat(leaf & kCellBit ? "Ref " : "", leaf & kWeakBit ? "~" : "", type);
 }
 
@@ -229,7 +229,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     uint64_t t = reinterpret_cast<uint64_t>(x.type) | (x.weak ? kWeakBit : 0);
     if (x.kind == OperandKind::kInvalid && is_cell(call.leaves[i])) {
       read_cell(s, call, i);
-      t |= kCellBit;
+      t |= kCellBit | (as_cell(call.leaves[i])->no_grad ? kNoGradBit : 0);
     } else if (x.kind == OperandKind::kInvalid && stands_for_cell(x)) {
       call.cells.push_back(i);
       t |= kCellBit;

@@ -125,7 +125,11 @@ std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
     }
     context->varies_unknown = are_varying_known();
     if (const auto& sets = call.signature.varying) begin_varying(*context, std::span(*sets));
-    for (size_t i : call.cells) tracers[i] = make_cell(tracers[i], true);
+    for (size_t i : call.cells) {
+      PyObject* given = call.leaves[i];
+      bool no_grad = is_cell(given) && as_cell(given)->no_grad;
+      tracers[i] = make_cell(tracers[i], true, no_grad);
+    }
     Ref result = call_function(s, call, tracers);
     std::vector<Ref> leaves;
     if (is_tracer(result.get()) || is_array(result.get())) {
@@ -158,6 +162,11 @@ std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
     }
     for (size_t i : call.cells) {
       CellObject* cell = as_cell(tracers[i].get());
+      if (cell->trail) {
+        CellObject* trail = as_cell(cell->trail.get());
+        trail->leaf = static_cast<int64_t>(i);
+        trail->home = nullptr;  // the entry holds it, which may not keep the traces around
+      }
       if (!cell->written) continue;
       add_output(classify(cell->value.get()));
       entry->written_arguments.push_back(i);

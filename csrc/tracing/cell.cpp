@@ -8,7 +8,9 @@
 #include <new>
 
 #include "arrays/array.h"
+#include "conversions/dtypes.h"
 #include "conversions/location.h"
+#include "references/hooks.h"
 
 namespace weft::py {
 
@@ -16,11 +18,15 @@ PyTypeObject* cell_type;
 
 namespace {
 
+bool is_live_cell(PyObject* o) { return o && is_cell(o); }
+
 void dealloc(PyObject* self) {
   CellObject* c = as_cell(self);
   if (c->weakrefs) PyObject_ClearWeakRefs(self);
+  if (is_live_cell(c->trail.get())) as_cell(c->trail.get())->owner = nullptr;
   c->value.~Ref();
   c->home.~ContextRef();
+  c->trail.~Ref();
   PyTypeObject* type = Py_TYPE(self);
   PyObject_Free(self);
   Py_DECREF(type);
@@ -58,6 +64,14 @@ OuterCell* find(TraceContext& context, CellObject* cell) {
 
 }  // namespace
 
+Ref without_derivative(const Ref& value) {
+  if (!is_tracer(value.get())) return value;
+  const TracerObject* t = as_tracer(value.get());
+  static const OpDef& op = registry().get("stop_gradient");
+  Value stopped = record(*t->owner, op, {&t->value, 1}, nullptr)[0];
+  return Ref::steal(make_tracer(t->owner, stopped, t->weak));
+}
+
 std::string describe_cell(CellObject* cell) {
   return cat("Ref{", cell->type, "} (made at ", loc_text(cell->made_at), ")");
 }
@@ -69,20 +83,25 @@ CellObject* cell_argument(PyObject* o, const char* function) {
   return as_cell(o);
 }
 
-Ref make_cell(const Ref& value, bool argument) {
+Ref make_cell(const Ref& value, bool argument, bool no_grad) {
   CellObject* c = PyObject_New(CellObject, cell_type);
   if (!c) throw PythonError{};
   std::vector<ContextRef>& stack = context_stack();
   new (&c->home) ContextRef(stack.empty() ? nullptr : stack.back());
-  new (&c->value) Ref(value);
+  new (&c->value) Ref(no_grad ? without_derivative(value) : value);
+  new (&c->trail) Ref();
   Operand x = classify(value.get());
   c->weakrefs = nullptr;
   c->type = x.type;
   c->weak = x.weak;
   c->argument = argument;
   c->written = false;
+  c->no_grad = no_grad;
   c->made_at = current_loc();
   c->frozen_at = kNoLoc;
+  c->owner = nullptr;
+  c->is_trail = false;
+  c->leaf = -1;
   share(c);
   return Ref::steal(reinterpret_cast<PyObject*>(c));
 }
@@ -107,7 +126,9 @@ Ref cell_value(CellObject* cell) {
 void set_cell(CellObject* cell, Ref value) {
   size_t home = home_depth(cell);
   std::vector<ContextRef>& stack = context_stack();
+  if (cell->no_grad) value = without_derivative(value);
   if (stack.size() == home) {
+    if (cell->is_trail) return;
     cell->written = true;
     std::swap(cell->value, value);
     share(cell);
@@ -136,6 +157,42 @@ Ref freeze_cell(CellObject* cell) {
   return value;
 }
 
+CellObject* trail_of(CellObject* cell) {
+  if (!is_inexact(cell->type->dtype()) || cell->trail.get() == Py_None) return nullptr;
+  std::vector<ContextRef>& stack = context_stack();
+  // That of an argument stands for a cell of outside.
+  size_t home = home_depth(cell) - (cell->argument ? 1 : 0);
+  for (size_t i = home; i < stack.size(); ++i)
+    if (!stack[i]->fixed_cells.empty()) return nullptr;
+  if (!cell->trail) {
+    std::vector<ContextRef> suspended;
+    suspended.swap(stack);
+    struct Restore {
+      std::vector<ContextRef>& saved;
+      ~Restore() { context_stack().swap(saved); }
+    } restore{suspended};
+    Ref shape = to_tuple(cell->type->shape());
+    Ref zeros = Ref::checked(PyObject_CallFunctionObjArgs(
+        hooks.zeros.get(), shape.get(), numpy_dtype(cell->type->dtype()), Py_False, nullptr));
+    cell->trail = make_cell(zeros, false);
+    CellObject* trail = as_cell(cell->trail.get());
+    if (home) trail->home = suspended[home - 1];
+    trail->owner = cell;
+    trail->is_trail = true;
+    trail->made_at = cell->made_at;
+  }
+  return as_cell(cell->trail.get());
+}
+
+CellObject* cell_at_call(CellObject* cell, std::span<PyObject* const> leaves) {
+  if (cell->leaf < 0 || !is_cell(leaves[static_cast<size_t>(cell->leaf)])) return cell;
+  CellObject* given = as_cell(leaves[static_cast<size_t>(cell->leaf)]);
+  if (CellObject* trail = trail_of(given)) return trail;
+  raise_error("RefError", "expected a ref that a backward rule can write; got ",
+              describe_cell(given),
+              "\n  Parts of refs that scan gives, and refs of outside under vmap, cannot be.");
+}
+
 Ref capture_value(const Ref& capture) {
   return is_cell(capture.get()) ? cell_value(as_cell(capture.get())) : capture;
 }
@@ -143,6 +200,13 @@ Ref capture_value(const Ref& capture) {
 std::vector<Ref> capture_values(std::span<const Ref> captures) {
   std::vector<Ref> out;
   for (const Ref& capture : captures) out.push_back(capture_value(capture));
+  return out;
+}
+
+std::vector<Ref> capture_values(std::span<const Ref> captures, std::span<PyObject* const> leaves) {
+  std::vector<Ref> out;
+  for (const Ref& c : captures)
+    out.push_back(is_cell(c.get()) ? cell_value(cell_at_call(as_cell(c.get()), leaves)) : c);
   return out;
 }
 

@@ -59,6 +59,49 @@ Ref one(DType dtype) {
   return Ref::checked(PyObject_CallOneArg(type.get(), number.get()));
 }
 
+// The values of a function with a scalar loss, then the gradients by its inputs; writes cells.
+Objects at_once(const Point& point, const Mask& mask, const Mask& cotangents) {
+  const Recording& recorded = point.recorded;
+  auto made = vjp_here(recorded.graph, {mask, cotangents});
+  std::vector<Operand> operands = point.graph_operands();
+  Ref seed;
+  if (made->ct_mask[0]) {
+    seed = one(recorded.graph->output_types()[0]->dtype());
+    operands.push_back(classify(seed.get()));
+  }
+  std::vector<bool> weak = recorded.weak;
+  for (const Operand& x : point.inputs) weak.push_back(x.weak);
+  Objects results = call_graph(made->graph, operands, weak);
+  point.write_cells(results);
+  point.keep_given(*made->graph, operands, std::span(results).first(cotangents.size()), false);
+  return results;
+}
+
+// The same where backward rules get cells: these have the values that the function left there.
+Objects in_turn(const Point& point, const Mask& mask, const Mask& cotangents,
+                std::span<const BackwardCell> cells) {
+  const Recording& recorded = point.recorded;
+  Linearized made(recorded.graph, mask, cotangents);
+  std::vector<Operand> operands = point.graph_operands();
+  Objects results = call_graph(made.forward(), operands, recorded.weak);
+  std::vector<Ref> owned = made.kept(operands, results);
+  results.resize(cotangents.size());
+  point.write_cells(results);
+  point.keep_given(*made.forward(), operands, results, false);
+
+  std::vector<Operand> given;
+  for (const Ref& residual : owned) given.push_back(classify(residual.get()));
+  Ref seed = one(recorded.graph->output_types()[0]->dtype());
+  if (made.out_mask()[0]) given.push_back(classify(seed.get()));
+  append_cells(cells, made.out_mask(), owned, given);
+  std::vector<bool> weak(cells.size(), false);
+  for (const Operand& x : point.inputs) weak.push_back(x.weak);
+  Objects gradients = call_graph(made.pull(), given, weak);
+  write_back(cells, made.out_mask(), gradients);
+  results.insert(results.end(), gradients.begin(), gradients.end());
+  return results;
+}
+
 // gradient(function, name, args, kwargs, positions, describe, has_aux, holomorphic, allow_int) ->
 // (value, gradients of the arguments at the positions, aux); aux is None without has_aux.
 PyObject* gradient(PyObject*, PyObject* tuple) {
@@ -77,26 +120,17 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     record_at(point, f, arguments);
     check_loss(point, f, holomorphic);
     const Recording& recorded = point.recorded;
-    if (!recorded.written.empty())
-      check_cells(point, f, Linearized(recorded.graph, point.mask(), 1).out_mask());
     size_t num_outputs = recorded.graph->outputs().size();
-    Mask cotangents(num_outputs, false);
+    Mask mask = point.mask(), cotangents(num_outputs, false);
     cotangents[0] = true;
-    auto made = vjp_here(recorded.graph, {point.mask(), cotangents});
-
-    std::vector<Operand> operands = point.graph_operands();
-    Ref seed;
-    if (made->ct_mask[0]) {
-      seed = one(recorded.graph->output_types()[0]->dtype());
-      operands.push_back(classify(seed.get()));
-    }
-    std::vector<bool> weak = recorded.weak;
-    for (const Operand& x : point.inputs) weak.push_back(x.weak);
-    Objects results = call_graph(made->graph, operands, weak);
+    std::vector<BackwardCell> cells = backward_cells(point, mask);
+    for (const BackwardCell& c : cells) cotangents[c.output] = true;
+    if (!recorded.written.empty())
+      check_cells(point, f, Linearized(recorded.graph, mask, cotangents).out_mask());
+    Objects results =
+        cells.empty() ? at_once(point, mask, cotangents) : in_turn(point, mask, cotangents, cells);
     for (size_t i = num_outputs; i < results.size(); ++i)
       results[i] = split_like(results[i], split_of(point.inputs[i - num_outputs]));
-    point.write_cells(results);
-    point.keep_given(*made->graph, operands, std::span(results).first(num_outputs), false);
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());
@@ -219,7 +253,11 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
     const Recording& recorded = point.recorded;
     size_t num_values = point.value.num_leaves;
     if (!recorded.written.empty())
-      check_cells(point, f, Linearized(recorded.graph, point.mask(), num_values).out_mask());
+      check_cells(point, f, Linearized(recorded.graph, point.mask(), {}).out_mask());
+    Mask trails = point.mask();
+    if (!forward && !backward_cells(point, trails).empty())
+      raise_error("RefError", "jacrev expected no refs for backward rules in '", readable(f.name),
+                  "', whose rows would all write them\n  Use vjp, once per row.");
     auto made = jacobian_here(recorded.graph, {point.mask(), num_values, wanted.forward});
     std::vector<bool> weak(recorded.weak.begin() + static_cast<ptrdiff_t>(num_values),
                            recorded.weak.end());

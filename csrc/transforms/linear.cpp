@@ -30,6 +30,8 @@ struct Linear {
   std::vector<Slot> values;  // its leaves
   std::vector<Ref> residuals;
   Mask has_tangent;  // per value
+  std::vector<BackwardCell> cells;
+  Mask out_mask;  // per output, where there are such cells
   // residuals, tangents of the inexact leaves -> tangents of those values that have one, then of
   // other outputs; and back.
   std::optional<Linearized> linearized;
@@ -40,7 +42,7 @@ struct Linear {
   GraphRef push() const { return linearized->push(); }
   GraphRef pull() const {
     return linearized ? linearized->pull()
-                      : py::transposed(given, residuals.size(), has_tangent.size());
+                      : py::transposed(given, residuals.size(), Mask(has_tangent.size(), true));
   }
   std::vector<Operand> operands(const Directions& directions) const {
     std::vector<Operand> out;
@@ -57,6 +59,7 @@ struct LinearObject {
     if (!linear) return 0;
     Py_VISIT(linear->function.get());
     for (const Ref& residual : linear->residuals) Py_VISIT(residual.get());
+    for (const BackwardCell& c : linear->cells) Py_VISIT(c.cell.get());
     Py_VISIT(linear->again.get());
     return 0;
   }
@@ -157,7 +160,9 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
       }
       ++next;
     }
-    std::vector<bool> weak;
+    append_cells(f.cells, f.out_mask, used.owned, used.operands);
+    is_argument.resize(used.operands.size(), false);
+    std::vector<bool> weak(f.cells.size(), false);
     Mask inexact;
     for (const Slot& leaf : f.leaves) {
       inexact.push_back(leaf.has_tangent());
@@ -173,6 +178,7 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
       as_came.push_back(is_given && is_argument[v.id - f.residuals.size()]);
     }
     keep_inputs(*graph, operands, results, as_came);
+    write_back(f.cells, f.out_mask, results);
     for (size_t i = 0; i < f.splits.size(); ++i) results[i] = split_like(results[i], f.splits[i]);
     std::vector<PyObject*> found;
     for (const Ref& r : results) found.push_back(r.get());
@@ -209,8 +215,13 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     record_at(point, f, arguments);
 
     std::unique_ptr<Linear> linear = linear_at(point, f, is_vjp ? "vjp" : "linearize");
-    linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
+    Mask mask = point.mask(), values(linear->values.size(), true);
+    if (is_vjp) linear->cells = backward_cells(point, mask);
+    values.resize(point.recorded.graph->outputs().size(), false);
+    for (const BackwardCell& c : linear->cells) values[c.output] = true;
+    linear->linearized.emplace(point.recorded.graph, mask, values);
     const Linearized& made = *linear->linearized;
+    linear->out_mask = made.out_mask();
     check_cells(point, f, made.out_mask());
     if (is_vjp) {
       for (const Operand& x : point.inputs) linear->splits.push_back(split_of(x));
@@ -219,9 +230,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made.forward(), operands, point.recorded.weak);
     point.write_cells(results);
-    for (const Residual& r : made.residuals())
-      linear->residuals.push_back(r.is_input ? Ref::borrow(operands[r.index].object)
-                                             : results[r.index]);
+    linear->residuals = made.kept(operands, results);
     const Mask& has_tangent = made.out_mask();
     linear->has_tangent = Mask(std::span(has_tangent).first(linear->values.size()));
     point.keep_given(*made.forward(), operands, std::span(results).first(point.returned.size()),
@@ -275,7 +284,7 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
     }
     linear->pull();             // what is not linear is found here, and not at the first call
     if (are_varying_known()) {  // the transpose is the derivative backwards, at any point
-      linear->linearized.emplace(linear->given, point.mask(), linear->values.size());
+      linear->linearized.emplace(linear->given, point.mask(), Mask(linear->values.size(), true));
       linear->has_tangent = linear->linearized->out_mask();
       linear->residuals.clear();
       for (const Operand& x : point.graph_operands())

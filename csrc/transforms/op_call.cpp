@@ -23,6 +23,9 @@ struct CallTypes {
   Tree value;
   std::vector<Slot> results;
   Consts consts;
+  // Leaves that are cells; those of them that the function wrote, and that have trails. Values of
+  // the trails come after the leaves, and after the results of the written ones.
+  std::vector<size_t> cells, written, trails;
 };
 
 nb::list list_of(const std::vector<Slot>& slots) {
@@ -33,12 +36,57 @@ nb::list list_of(const std::vector<Slot>& slots) {
   return out;
 }
 
+nb::list numbers_of(const std::vector<size_t>& numbers) {
+  nb::list out;
+  for (size_t n : numbers) out.append(n);
+  return out;
+}
+
+std::vector<size_t> cells_of(const Point& point) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < point.leaves.size(); ++i)
+    if (is_cell(point.leaves.objects[i].get())) out.push_back(i);
+  return out;
+}
+
+// The trails of the cells among the leaves, and which leaves these are.
+struct Trails {
+  std::vector<CellObject*> cells;
+  std::vector<size_t> leaves;
+  std::vector<Ref> values;
+};
+
+Trails trails_of(const Point& point) {
+  Trails out;
+  for (size_t i = 0; i < point.leaves.size(); ++i) {
+    PyObject* leaf = point.leaves.objects[i].get();
+    CellObject* trail = is_cell(leaf) ? trail_of(as_cell(leaf)) : nullptr;
+    if (!trail) continue;
+    out.cells.push_back(trail);
+    out.leaves.push_back(i);
+    out.values.push_back(cell_value(trail));
+  }
+  return out;
+}
+
+// A graph that takes trails after its other inputs and gives them after its other outputs.
+GraphRef with_trails(const GraphRef& graph, const Trails& trails) {
+  if (trails.cells.empty()) return graph;
+  GraphBuilder b;
+  std::vector<Value> args;
+  for (TypeRef type : graph->input_types()) args.push_back(b.input(type));
+  Values outputs = b.inline_graph(*graph, args);
+  for (CellObject* trail : trails.cells) outputs.push_back(b.input(trail->type));
+  return b.finish(outputs);
+}
+
 // The call as an op with the attributes that `attributes` gives once it is recorded; where the
 // function has a rule (`fixed` says what it is) that of the function itself if nothing can be
-// traced. Without a rule it may read and write cells, and gets those that it is called with as they
-// are.
+// traced. Without a rule it may read and write cells of outside, and gets those that it is called
+// with as they are.
 Ref call_as(const OpDef& op, const Function& f, CallArguments arguments, std::string_view fixed,
-            FunctionRef<std::vector<NamedAttr>(const Point&)> attributes) {
+            bool has_backward,
+            FunctionRef<std::vector<NamedAttr>(const Point&, const Trails&)> attributes) {
   Point point = point_at(arguments);
   if (arguments.kwargs) point.trees.push_back(flatten_tree(arguments.kwargs, point.leaves));
   // Also without a traced argument: the function may close over traced values, and a derivative by
@@ -46,14 +94,28 @@ Ref call_as(const OpDef& op, const Function& f, CallArguments arguments, std::st
   const std::vector<ContextRef>& stack = context_stack();
   bool traced = fixed.empty() || (!stack.empty() && stack.back()->kind != ContextKind::kEager);
   for (const Operand& x : point.leaves.operands) traced |= x.kind == OperandKind::kTracer;
-  if (!traced) return Ref::checked(PyObject_Call(f.object, arguments.args, arguments.kwargs));
-  if (fixed.empty()) read_cells(point, f);
+  bool has_cells = std::any_of(point.leaves.objects.begin(), point.leaves.objects.end(),
+                               [](const Ref& leaf) { return is_cell(leaf.get()); });
+  if (!traced && !has_cells)
+    return Ref::checked(PyObject_Call(f.object, arguments.args, arguments.kwargs));
+  if (has_cells) read_cells(point, f);
   check_leaves(point, f);
-  for (const Ref& leaf : point.leaves.objects) point.chosen.push_back(!is_cell(leaf.get()));
+  for (const Ref& leaf : point.leaves.objects)
+    point.chosen.push_back(!fixed.empty() || !is_cell(leaf.get()));
   record_at(point, f, arguments, {}, fixed);
-  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, attributes(point));
-  Objects results = bind_graphs(op, point.graph_operands(), attrs, point.recorded.weak);
+  Trails trails = has_backward ? trails_of(point) : Trails();
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, attributes(point, trails));
+  std::vector<Operand> operands = point.graph_operands();
+  for (const Ref& value : trails.values) operands.push_back(classify(value.get()));
+  std::vector<bool> weak = point.recorded.weak;
+  weak.resize(weak.size() + trails.cells.size(), false);
+  Objects results = bind_graphs(op, operands, attrs, weak);
+  if (!fixed.empty())  // of which the rule says nothing
+    for (size_t i = 0; i < point.written.size(); ++i)
+      results[point.value.num_leaves + i] = without_derivative(results[point.value.num_leaves + i]);
   point.write_cells(results);
+  for (size_t i = 0; i < trails.cells.size(); ++i)
+    set_cell(trails.cells[i], results[results.size() - trails.cells.size() + i]);
   return point.value_of(results);
 }
 
@@ -72,8 +134,8 @@ PyObject* checkpoint(PyObject*, PyObject* tuple) {
     if (!saves && policy != Py_None) raise_error("OperandError", "checkpoint expected a policy");
     if (PyDict_GET_SIZE(kwargs) == 0) kwargs = nullptr;
     static const OpDef& op = registry().get("checkpoint");
-    return call_as(op, f, arguments_of(args, kwargs, positions), {},
-                   [&](const Point& point) {
+    return call_as(op, f, arguments_of(args, kwargs, positions), {}, false,
+                   [&](const Point& point, const Trails&) {
                      return std::vector<NamedAttr>{{"jaxpr", as_region(point.recorded.graph)},
                                                    {"name", readable(f.name)},
                                                    {"policy", saves ? Attr(saves) : Attr()},
@@ -95,11 +157,17 @@ PyObject* call_with_rule(PyObject*, PyObject* tuple) {
       throw PythonError{};
     const OpDef& op = registry().get(op_name);
     std::string fixed = cat("'", readable(f.name), "', which has a derivative rule");
-    return call_as(op, f, arguments_of(args, nullptr, positions), fixed,
-                   [&](const Point& point) {
-                     CallTypes types{point.trees, point.leaf_slots(), point.value,
+    bool has_backward = op.name == "custom_vjp_call";
+    return call_as(op, f, arguments_of(args, nullptr, positions), fixed, has_backward,
+                   [&](const Point& point, const Trails& trails) {
+                     CallTypes types{point.trees,
+                                     point.leaf_slots(),
+                                     point.value,
                                      point.value_slots(),
-                                     consts_of(capture_values(point.recorded.captures))};
+                                     consts_of(capture_values(point.recorded.captures)),
+                                     cells_of(point),
+                                     point.written,
+                                     trails.leaves};
                      Ref made = calling_python([&] {
                        nb::object o = nb::borrow(rule)(std::move(types));
                        return Ref::steal(o.release().ptr());
@@ -108,7 +176,7 @@ PyObject* call_with_rule(PyObject*, PyObject* tuple) {
                      if (!object) raise_error("OperandError", "call_with_rule expected a rule");
                      const Recording& recorded = point.recorded;
                      return std::vector<NamedAttr>{
-                         {"call_jaxpr", as_region(recorded.graph)},
+                         {"call_jaxpr", as_region(with_trails(recorded.graph, trails))},
                          {"name", readable(f.name)},
                          {"num_consts", static_cast<int64_t>(recorded.captures.size())},
                          {"rule", object}};
@@ -133,6 +201,9 @@ void bind_op_calls(nb::module_& m) {
       .def_prop_ro("in_types", [](const CallTypes& t) { return list_of(t.leaves); })
       .def_prop_ro("out_tree", [](const CallTypes& t) { return take(definition_of(t.value)); })
       .def_prop_ro("out_types", [](const CallTypes& t) { return list_of(t.results); })
+      .def_prop_ro("cells", [](const CallTypes& t) { return numbers_of(t.cells); })
+      .def_prop_ro("written", [](const CallTypes& t) { return numbers_of(t.written); })
+      .def_prop_ro("trails", [](const CallTypes& t) { return numbers_of(t.trails); })
       .def_prop_ro("consts", [](const CallTypes& t) { return t.consts; });
   check(PyModule_AddFunctions(m.ptr(), functions));
 }

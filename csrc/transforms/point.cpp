@@ -73,6 +73,17 @@ std::vector<PyObject*> borrowed(std::span<const Ref> objects) {
   return out;
 }
 
+// What was recorded of the trail of a cell that stood for another is of the trail of that one.
+void replace_trail(Point& point, CellObject* trail, CellObject* cell) {
+  PyObject* own[] = {reinterpret_cast<PyObject*>(cell)};
+  trail->leaf = 0;
+  CellObject* outer = cell_at_call(trail, own);
+  for (Ref& capture : point.recorded.captures)
+    if (capture.get() == trail->value.get()) capture = cell_value(outer);
+  for (Ref& written : point.recorded.written)
+    if (as_cell(written.get()) == trail) written = Ref::borrow(reinterpret_cast<PyObject*>(outer));
+}
+
 }  // namespace
 
 CallArguments all_arguments(PyObject* args) {
@@ -172,11 +183,49 @@ void read_cells(Point& point, const Function& f) {
 void check_cells(const Point& point, const Function& f, const Mask& out_mask) {
   size_t first = point.recorded.num_results();
   for (size_t i = 0; i < point.recorded.written.size(); ++i)
-    if (out_mask[first + i])
+    if (out_mask[first + i] && !as_cell(point.recorded.written[i].get())->is_trail)
       raise_error("RefError", "expected '", readable(f.name),
                   "' to write to refs of outside only what no derivative goes through; got one to ",
                   describe_cell(as_cell(point.recorded.written[i].get())),
                   "\n  Write weft.lax.stop_gradient(value), or return the value.");
+}
+
+std::vector<BackwardCell> backward_cells(const Point& point, Mask& mask) {
+  std::vector<BackwardCell> out;
+  const Recording& r = point.recorded;
+  for (size_t i = 0; i < r.written.size(); ++i) {
+    CellObject* trail = as_cell(r.written[i].get());
+    if (!trail->is_trail || !trail->owner) continue;
+    Ref before = cell_value(trail);
+    for (size_t k = 0; k < r.captures.size(); ++k)
+      if (r.captures[k].get() == before.get())
+        out.push_back(
+            {Ref::borrow(reinterpret_cast<PyObject*>(trail->owner)), k, r.num_results() + i});
+  }
+  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.input < b.input; });
+  for (const BackwardCell& c : out) mask[c.input] = true;
+  return out;
+}
+
+void append_cells(std::span<const BackwardCell> cells, const Mask& out_mask,
+                  std::vector<Ref>& owned, std::vector<Operand>& operands) {
+  std::vector<BackwardCell> ordered(cells.begin(), cells.end());
+  std::sort(ordered.begin(), ordered.end(), [](auto& a, auto& b) { return a.output < b.output; });
+  for (const BackwardCell& c : ordered) {
+    if (!out_mask[c.output]) continue;
+    owned.push_back(cell_value(as_cell(c.cell.get())));
+    operands.push_back(classify(owned.back().get()));
+  }
+}
+
+void write_back(std::span<const BackwardCell> cells, const Mask& out_mask,
+                std::vector<Ref>& results) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    CellObject* cell = as_cell(cells[i].cell.get());
+    if (out_mask[cells[i].output])
+      set_cell(cell, astype(classify(results[i].get()), cell->type->dtype(), cell->weak));
+  }
+  results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(cells.size()));
 }
 
 void check_leaf(const Point& point, const Function& f, size_t i) {
@@ -206,12 +255,14 @@ void record_at(Point& point, const Function& f, const CallArguments& arguments,
     numbers.push_back(static_cast<uint32_t>(i));
   }
   // Cells take the places of the tracers of what they hold.
+  std::vector<std::pair<size_t, Ref>> cells;
   auto recorded = [&](PyObject* tracers) {
-    std::vector<std::pair<size_t, Ref>> cells;
     for (size_t i = 0; i < numbers.size(); ++i) {
-      if (!is_cell(point.leaves.objects[numbers[i]].get())) continue;
+      PyObject* given = point.leaves.objects[numbers[i]].get();
+      if (!is_cell(given)) continue;
       auto at = static_cast<Py_ssize_t>(i);
-      Ref cell = make_cell(Ref::borrow(PyList_GET_ITEM(tracers, at)), true);
+      Ref cell =
+          make_cell(Ref::borrow(PyList_GET_ITEM(tracers, at)), true, as_cell(given)->no_grad);
       check(PyList_SetItem(tracers, at, Py_NewRef(cell.get())));
       cells.emplace_back(numbers[i], std::move(cell));
     }
@@ -225,6 +276,9 @@ void record_at(Point& point, const Function& f, const CallArguments& arguments,
   };
   point.recorded = record(recorded, point.inputs, axes, readable(f.name), f.describe, numbers,
                           fixed, point.is_differentiated);
+  for (auto& [leaf, cell] : cells)
+    if (const Ref& trail = as_cell(cell.get())->trail)
+      replace_trail(point, as_cell(trail.get()), as_cell(point.leaves.objects[leaf].get()));
 }
 
 Ref assemble(std::span<const Tree> trees, const Mask& chosen, std::span<PyObject* const> found,

@@ -83,6 +83,21 @@ void read_cells(Point& point, const Function& f);
 // Raises if a derivative would have to go through a cell of outside: if the output that holds its
 // last value has a tangent.
 void check_cells(const Point& point, const Function& f, const Mask& out_mask);
+// A cell of outside that backward rules of the recorded function get: which capture and which
+// output hold its trail.
+struct BackwardCell {
+  Ref cell;
+  size_t input, output;
+};
+// By input; those whose trails begin at `mask`, which they are added to.
+std::vector<BackwardCell> backward_cells(const Point& point, Mask& mask);
+// The operands that are cotangents of trails: what the cells hold now.
+void append_cells(std::span<const BackwardCell> cells, const Mask& out_mask,
+                  std::vector<Ref>& owned, std::vector<Operand>& operands);
+// Takes the cotangents of the trails, which come first, out of the results of a backward pass, and
+// writes them to the cells.
+void write_back(std::span<const BackwardCell> cells, const Mask& out_mask,
+                std::vector<Ref>& results);
 // Raises if a leaf is no array or number.
 void check_leaf(const Point& point, const Function& f, size_t i);
 void check_leaves(const Point& point, const Function& f);

@@ -145,7 +145,7 @@ std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
     if (options.forward)
       return std::make_shared<JacobianGraph>(JacobianGraph{
           jacobian_by_columns(*graph, options, *jvp_here(graph, {.in_mask = options.in_mask}))});
-    Linearized made(graph, options.in_mask, options.num_values);
+    Linearized made(graph, options.in_mask, Mask(options.num_values, true));
     auto parts = [&](Builder& b, std::span<const Value> inputs) -> LinearParts {
       Values outputs = b.inline_graph(*graph, inputs);
       return {{outputs.begin(), outputs.end()},
@@ -158,8 +158,9 @@ std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
   return unlocked(*graph, [&] { return jacobian(graph, options); });
 }
 
-Linearized::Linearized(GraphRef graph, Mask inputs, size_t num_values)
-    : graph_(std::move(graph)), inputs_(std::move(inputs)), num_values_(num_values) {
+Linearized::Linearized(GraphRef graph, Mask inputs, Mask values)
+    : graph_(std::move(graph)), inputs_(std::move(inputs)), values_(std::move(values)) {
+  values_.resize(graph_->outputs().size(), false);
   if (!are_varying_known()) {
     made_ = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
     return;
@@ -171,6 +172,14 @@ Linearized::Linearized(GraphRef graph, Mask inputs, size_t num_values)
   made_ = later;
 }
 
+std::vector<Ref> Linearized::kept(std::span<const Operand> operands,
+                                  std::span<const Ref> results) const {
+  std::vector<Ref> out;
+  for (const Residual& r : residuals())
+    out.push_back(r.is_input ? Ref::borrow(operands[r.index].object) : results[r.index]);
+  return out;
+}
+
 GraphRef Linearized::push() const {
   if (made_->linear) return made_->linear;
   return outputs_from(derivative_later("pushforward", without_effects(graph_), inputs_, out_mask()),
@@ -180,16 +189,19 @@ GraphRef Linearized::push() const {
 GraphRef Linearized::pull() const {
   Mask outputs = out_mask();
   if (made_->linear) {
-    auto count = std::count(outputs.begin(), outputs.begin() + num_values_, true);
-    return transposed(made_->linear, residuals().size(), static_cast<size_t>(count));
+    Mask given;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i]) given.push_back(values_[i]);
+    return transposed(made_->linear, residuals().size(), given);
   }
-  for (size_t i = num_values_; i < outputs.size(); ++i) outputs[i] = false;
+  outputs = both(outputs, values_);
   return outputs_from(derivative_later("pullback", without_effects(graph_), inputs_, outputs),
                       graph_->outputs().size());
 }
 
-GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents) {
-  TransposeOptions options = linear_after(*linear, num_residuals, num_cotangents);
+GraphRef transposed(const GraphRef& linear, size_t num_residuals, const Mask& cotangents) {
+  TransposeOptions options = linear_after(*linear, num_residuals, 0);
+  std::copy(cotangents.begin(), cotangents.end(), options.cotangents.begin());
   return unlocked(*linear, [&] { return transpose(linear, options); })->graph;
 }
 

@@ -343,11 +343,31 @@ class VJP(_LinearFunction):
     opaque_residuals (a list: what it keeps of the point).
     """
 
+    __slots__ = ("_refs",)
+
+    def __init__(self, linear, form=None, refs=()):
+        super().__init__(linear, form)
+        self._refs = refs  # the leaves of the arguments that are refs
+
+    def _flatten(self):
+        residuals, form = super()._flatten()
+        return residuals, (form, self._refs)
+
+    @classmethod
+    def _unflatten(cls, static, residuals):
+        form, refs = static
+        return cls(form.with_residuals(list(residuals)), form, refs)
+
     in_tree = property(lambda self: self._linear.in_tree().children()[0])
     out_tree = property(lambda self: self._linear.out_tree())
     opaque_residuals = property(lambda self: self._linear.residuals())
 
     def __call__(self, cotangent):
+        if self._refs:
+            raise RefError(
+                "vjp: expected a ref for the cotangent of each argument that is a ref; got none\n"
+                "  Call vjp_fun.with_refs(...)(cotangent)."
+            )
         return self._linear.pull(cotangent)
 
     def with_refs(self, *refs):
@@ -355,20 +375,27 @@ class VJP(_LinearFunction):
 
         Args:
           refs: for each argument a tree like it. The cotangent of a leaf is added to the ref in its
-            place; anything else there, such as True, leaves it a result. None is not a leaf.
+            place; anything else there, such as True, leaves it a result. None is not a leaf. An
+            argument that is a ref needs one.
 
         Returns a function of the cotangent, whose result has None in the places of refs. Raises
-        TreeStructureError for other trees; RefError, when called, for a ref of another type than
-        its cotangent.
+        TreeStructureError for other trees; RefError where an argument is a ref and there is none,
+        and, when called, for a ref of another type than its cotangent.
         """
         leaves, tree = registry.flatten(refs)
         if tree != self.in_tree:
             difference = explain_difference(self.in_tree, tree)
             raise TreeStructureError(f"with_refs: expected refs of structure {difference}")
+        for i in self._refs:
+            if type(leaves[i]) is not _core.Ref:
+                raise RefError(
+                    "with_refs: expected a ref for the cotangent of an argument that is a ref; got "
+                    f"{leaves[i]!r:.60}"
+                )
 
         @public_function
         def pull(cotangent):
-            cotangents = registry.flatten(self(cotangent))[0]
+            cotangents = registry.flatten(self._linear.pull(cotangent))[0]
             pairs = zip(leaves, cotangents, strict=True)
             return tree.unflatten([_put(x, ct) if type(x) is _core.Ref else ct for x, ct in pairs])
 
@@ -416,6 +443,9 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 
     Raises TreeStructureError, ShapeError or DTypeError for a cotangent that does not fit.
 
+    A primal may be a ref (weft.new_ref): the derivative is by what it holds before `fun` runs,
+    which may write it, and `vjp_fun.with_refs(ref)(ct)` adds the cotangent to another ref.
+
     `reduce_axes` must be empty.
 
     Examples:
@@ -426,10 +456,34 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     check_callable(fun, "vjp")
     if reduce_axes:
         raise NotImplementedError(f"reduce_axes: expected (); got {reduce_axes!r}")
-    value, linear, aux = _linearized(fun, primals, has_aux, "vjp")
-
-    vjp_fun = VJP(linear)
+    leaves, tree = registry.flatten(primals)
+    refs = {i: x for i, x in enumerate(leaves) if type(x) is _core.Ref}
+    if refs:
+        value, vjp_fun, aux = _vjp_by_refs(fun, leaves, tree, refs, has_aux)
+    else:
+        value, linear, aux = _linearized(fun, primals, has_aux, "vjp")
+        vjp_fun = VJP(linear)
     return (value, vjp_fun, aux) if has_aux else (value, vjp_fun)
+
+
+def _vjp_by_refs(fun, leaves, tree, refs, has_aux):
+    """As vjp, of a function that some of the leaves are refs for: a function of what they hold,
+    which also gives what they hold in the end."""
+    if len(set(refs.values())) < len(refs):
+        raise RefError("vjp: expected every ref once among the arguments; got one twice")
+
+    @named_after(fun)
+    def by_values(*primals):
+        given = registry.flatten(primals)[0]
+        own = {i: _core.new_ref(given[i], False) for i in refs}
+        result = fun(*tree.unflatten([own.get(i, x) for i, x in enumerate(given)]))
+        value, aux = result if has_aux else (result, None)
+        return value, (aux, {i: ref[...] for i, ref in own.items() if ref._written})
+
+    values = [refs[i][...] if i in refs else x for i, x in enumerate(leaves)]
+    value, linear, (aux, last) = _linearized(by_values, tree.unflatten(values), True, "vjp")
+    _core.set_refs([refs[i] for i in last], list(last.values()))
+    return value, VJP(linear, refs=tuple(refs)), aux
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):

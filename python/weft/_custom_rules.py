@@ -32,6 +32,7 @@ from weft.errors import (
     ArgumentTypeError,
     ConcretizationTypeError,
     DTypeError,
+    RefError,
     ShapeError,
     TreeStructureError,
     UnexpectedTracerError,
@@ -287,6 +288,19 @@ class _CustomFunction:
 _asking: Any = weakref.WeakSet()  # code of rules; functions are often made anew at each call
 
 
+def _refs_among(leaves, refs, rule):
+    """Which of the arguments that are refs stand among residuals: positions, by position."""
+    own = {id(ref): i for i, ref in refs.items()}
+    held = {k: own.get(id(x)) for k, x in enumerate(leaves) if isinstance(x, _core.Ref)}
+    for k, i in held.items():
+        if i is None:
+            raise RefError(
+                f"{rule}: expected refs among its residuals to be arguments of it; got "
+                f"{_core.ref_text(leaves[k])}"
+            )
+    return held
+
+
 class _Call:
     """One call of a function with a rule: what its rule needs to be traced.
 
@@ -303,6 +317,7 @@ class _Call:
         if custom._asks_values:
             self.const_values = types.consts.values()
             leaves = registry.flatten(tuple(args[i] for i in positions))[0]
+            leaves = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
             self.values = [
                 _core.concrete_value(x) if isinstance(x, _core.Tracer) else x for x in leaves
             ]
@@ -316,8 +331,31 @@ class _Call:
         if self.tree is None:
             self.tree, self.out_tree = self.types.in_tree, self.types.out_tree
             self.avals = [_aval(*t) for t in self.types.in_types]
+            self.cells, self.written = self.types.cells, self.types.written
+            self.trails = self.types.trails
+            kept = [self.avals[i] for i in [*self.written, *self.trails]]
+            self.avals += [self.avals[i] for i in self.trails]
             self.out_avals = [_aval(*t) for t in self.types.out_types]
+            self.num_results = len(self.out_avals)
+            self.out_avals += kept
             self.out_inexact = [is_inexact(a.dtype) for a in self.out_avals]
+
+    def with_refs(self, leaves):
+        """The leaves of the arguments, with a ref that holds its value where the caller gave one;
+        and these refs, by position."""
+        leaves = leaves[: self.tree.num_leaves]
+        refs = {i: _core.new_ref(leaves[i], False) for i in self.cells}
+        return [refs.get(i, x) for i, x in enumerate(leaves)], refs
+
+    def last_values(self, refs, rule):
+        """What the refs hold that the function writes, once a rule has run on `refs`."""
+        for i, ref in refs.items():
+            if ref._written and i not in self.written:
+                raise RefError(
+                    f"{rule}: expected writes to refs that '{self.custom._name}' itself writes; "
+                    f"got one to {self.where(i)}, {_core.ref_text(ref)}"
+                )
+        return [refs[i][...] for i in self.written]
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -350,7 +388,9 @@ class _Call:
             )
         return [
             _checked(x, aval, lambda i=i: f"result{leaf_paths(tree)[i]} of {rule}")
-            for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
+            for i, (x, aval) in enumerate(
+                zip(leaves, self.out_avals[: self.num_results], strict=True)
+            )
         ]
 
 
@@ -481,11 +521,12 @@ class custom_jvp(_CustomFunction):
                     next(given) if m else _zero(aval, symbolic)
                     for m, aval in zip(mask, one.avals, strict=True)
                 ]
+                primals, refs = one.with_refs(primals)
                 nondiff, primals = one.split(primals)
                 _, tangents = one.split(tangents)
                 result = jvp(*nondiff, primals, tangents)
                 value, tangent = _pair(result, name, "result, tangent")
-                outputs = one.results(value, name)
+                outputs = one.results(value, name) + one.last_values(refs, name)
                 leaves, tree = _flatten(tangent)
                 if tree != one.out_tree:
                     raise TreeStructureError(
@@ -494,15 +535,17 @@ class custom_jvp(_CustomFunction):
                     )
                 out_mask = [
                     inexact and not _is_zero(t)
-                    for inexact, t in zip(one.out_inexact, leaves, strict=True)
-                ]
+                    for inexact, t in zip(one.out_inexact, leaves, strict=False)
+                ] + [False] * len(one.written)
 
                 def where(i):
                     return f"the tangent of result{leaf_paths(tree)[i]} from {name}"
 
                 dots = [
                     _checked(t, a, functools.partial(where, i))
-                    for i, (t, a, m) in enumerate(zip(leaves, one.out_avals, out_mask, strict=True))
+                    for i, (t, a, m) in enumerate(
+                        zip(leaves, one.out_avals, out_mask, strict=False)
+                    )
                     if m
                 ]
                 return outputs + dots
@@ -552,6 +595,7 @@ class custom_vjp(_CustomFunction):
             any tree of arrays.
           bwd: bwd(*nondiff, residuals, cotangent) -> a tuple with one entry per argument that has a
             derivative, like that argument; None in place of an entry or of a part of it is zero.
+            Arguments that are refs may be among the residuals; then `bwd` may write them.
           symbolic_zeros: `fwd` gets its arguments' leaves as CustomVJPPrimal objects, and `bwd` a
             SymbolicZero for every cotangent that is known to be zero.
           optimize_remat: accepted for compatibility, but not with `symbolic_zeros`; has no effect.
@@ -583,16 +627,20 @@ class custom_vjp(_CustomFunction):
         def trace(mask):
             name = f"the forward rule of '{self._name}'"
             one.open()
-            residual_tree, numbers = None, {}
+            residual_tree, numbers, held = None, {}, {}
 
             def flat(values):
-                nonlocal residual_tree, numbers
+                nonlocal residual_tree, numbers, held
+                trails = values[one.tree.num_leaves :]
+                given, refs = one.with_refs(values)
                 if symbolic:
-                    values = [CustomVJPPrimal(x, m) for x, m in zip(values, mask, strict=True)]
-                result = fwd(*one.full(one.tree.unflatten(values)))
+                    given = [CustomVJPPrimal(x, m) for x, m in zip(given, mask, strict=False)]
+                result = fwd(*one.full(one.tree.unflatten(given)))
                 value, residuals = _pair(result, name, "result, residuals")
-                outputs = one.results(value, name)
+                outputs = one.results(value, name) + one.last_values(refs, name) + trails
                 leaves, residual_tree = _flatten(residuals)
+                held = _refs_among(leaves, refs, name)
+                leaves = [refs[held[i]][...] if i in held else x for i, x in enumerate(leaves)]
                 check_leaves(leaves, lambda i: f"residuals{leaf_paths(residual_tree)[i]} of {name}")
                 # Numbers stay what they are, for a rule that decides something by them.
                 numbers = {i: x for i, x in enumerate(leaves) if isinstance(x, _NUMBERS)}
@@ -605,12 +653,12 @@ class custom_vjp(_CustomFunction):
             known = [*one.const_values, *one.values]
             if known and all(x is not None for x in known):
                 values = call(graph, known)[len(one.out_avals) :]
-            backward = self._backward(one, mask, residual_tree, kept, numbers, values)
+            backward = self._backward(one, mask, residual_tree, kept, numbers, values, held)
             return graph, backward, differentiable
 
         return _core.vjp_rule(trace)
 
-    def _backward(self, one, mask, residual_tree, kept, numbers, values):
+    def _backward(self, one, mask, residual_tree, kept, numbers, values, held):
         bwd, symbolic = self.bwd, self.symbolic_zeros
         name = f"the backward rule of '{self._name}'"
 
@@ -620,14 +668,33 @@ class custom_vjp(_CustomFunction):
 
             def flat(values):
                 own = [numbers.get(i, x) for i, x in enumerate(values[: len(kept)])]
-                residuals = residual_tree.unflatten(own)
                 given = iter(values[len(kept) :])
                 cts = [
-                    next(given) if p else _zero(a, symbolic)
-                    for p, a in zip(present, one.out_avals, strict=True)
+                    next(given) if p else _zero(a, symbolic and i < one.num_results)
+                    for i, (p, a) in enumerate(zip(present, one.out_avals, strict=True))
                 ]
-                result = bwd(*one.nondiff, residuals, one.out_tree.unflatten(cts))
+                first = one.num_results + len(one.written)
+                refs = {
+                    i: _core.new_ref(ct, False)
+                    for i, ct in zip(one.trails, cts[first:], strict=True)
+                }
+                fixed = {}
+                for k, i in held.items():
+                    if i not in refs:
+                        refs[i] = fixed[i] = _core.new_ref(own[k], False)
+                    own[k] = refs[i]
+                residuals = residual_tree.unflatten(own)
+                result = bwd(
+                    *one.nondiff, residuals, one.out_tree.unflatten(cts[: one.num_results])
+                )
+                for i, ref in fixed.items():
+                    if ref._written:
+                        raise RefError(
+                            f"{name}: expected writes to refs of floats that are whole; got one "
+                            f"to {one.where(i)}, {_core.ref_text(ref)}"
+                        )
                 leaves = self._cotangents(one, result, name)
+                leaves += [refs[i][...] for i in one.trails]
                 return [
                     _cotangent(ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}")
                     for i, (ct, aval, m) in enumerate(zip(leaves, one.avals, mask, strict=True))

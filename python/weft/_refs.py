@@ -1,5 +1,9 @@
 """Refs: mutable arrays. What they are and how they hold values is in csrc/tracing/cell.h."""
 
+import functools
+import itertools
+import operator
+
 from weft import _core
 from weft._arguments import strong
 from weft._surface import public_function
@@ -26,7 +30,8 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     Args:
       init_val: an array or a number.
       memory_space: must be None.
-      kind: None or "no_grad_no_remat"; has no effect.
+      kind: "no_grad_no_remat" for a ref that no derivative goes through: what is written may
+        depend on differentiated values, and what is read is a constant. None otherwise.
 
     Raises RefError for a ref as `init_val`.
 
@@ -46,7 +51,7 @@ def new_ref(init_val, *, memory_space=None, kind=None):
         )
     if isinstance(init_val, _core.Tracer):
         init_val = strong(init_val)
-    return _core.new_ref(init_val, False)
+    return _core.new_ref(init_val, False, kind is not None)
 
 
 def empty_ref(ty, memory_space=None):
@@ -148,6 +153,67 @@ def _checked(ref, function):
         raise RefError(f"[{function}] expected a ref; got {type(ref).__name__}")
 
 
+# ---- Parts
+
+
+class RefView:
+    """A part of a ref, `ref.at[index]`: reading and writing it is reading and writing the ref.
+
+    Attributes: ref (the Ref), shape, dtype, ndim, size, aval (the type of the part), at.
+    """
+
+    __slots__ = ("_indices", "ref")
+    __iter__ = None
+
+    def __init__(self, ref, indices):
+        self.ref, self._indices = ref, indices
+
+    def __repr__(self):
+        return f"RefView({self.ref!r}, {', '.join(map(repr, self._indices))})"
+
+    def _read(self):
+        return functools.reduce(operator.getitem, self._indices, self.ref)
+
+    aval = property(lambda self: typeof(self._read()))
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.ref.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    at = property(lambda self: _Indexer(self.ref, self._indices))
+
+    def __len__(self):
+        return len(self._read())
+
+    def __getitem__(self, index):
+        return self._read()[index]
+
+    def __setitem__(self, index, value):
+        self._update("set", index, value)
+
+    def addupdate(self, x, idx=...):
+        """Adds `x` to `self[idx]`; an element that is indexed several times gets every
+        addition."""
+        self._update("add", idx, x)
+
+    def _update(self, kind, index, value):
+        first, *rest = self._indices if index is Ellipsis else (*self._indices, index)
+        parts = list(itertools.accumulate([self.ref[first], *rest[:-1]], operator.getitem))
+        # Each part is written into the one around it.
+        for part, within in zip(reversed(parts), reversed(rest), strict=False):
+            value, kind = getattr(part.at[within], kind)(value), "set"
+        _core.update_ref(kind, self.ref, first, value)
+
+
+class _Indexer:
+    __slots__ = ("_before", "_ref")
+
+    def __init__(self, ref, before=()):
+        self._ref, self._before = ref, before
+
+    def __getitem__(self, index):
+        return RefView(self._ref, (*self._before, index))
+
+
 # ---- The other methods of Ref
 
 
@@ -172,6 +238,7 @@ _METHODS = {
     "__reduce__": lambda self: (_rebuild, (self[...],)),
     "__iter__": None,  # Python would index it without an end
     "addupdate": lambda self, x, idx=...: addupdate(self, idx, x),
+    "at": property(_Indexer),
     "aval": property(typeof),
     "sharding": property(lambda self: self[...].sharding),
     "format": property(lambda self: self[...].format),

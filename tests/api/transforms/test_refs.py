@@ -525,6 +525,180 @@ def test_a_pullback_adds_cotangents_to_refs(wrap):
     assert values(total) == [43, 58]
 
 
+def _noting():
+    """A function that returns x; its backward rule notes the cotangent in the ref."""
+    note = weft.custom_vjp(lambda ref, x: x)
+
+    def backward(ref, g):
+        ref[...] = ref[...] * 10 + g
+        return None, g
+
+    note.defvjp(lambda ref, x: (x, ref), backward)
+    return note
+
+
+def _noted(ref, x):
+    note = _noting()
+    return note(ref, 2.0 * note(ref, 3.0 * x))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit, weft.checkpoint])
+@pytest.mark.parametrize("how", ["argument", "closed over", "vjp", "in jit"])
+def test_backward_rules_write_refs_in_reverse(how, wrap):
+    ref = weft.new_ref(np.float32(4))
+    given, closed = wrap(_noted), wrap(lambda x: _noted(ref, x))
+    if how == "argument":
+        assert float(weft.grad(given, argnums=1)(ref, 1.0)) == 6
+    elif how == "closed over":
+        assert float(weft.grad(closed)(1.0)) == 6
+    elif how == "vjp":
+        pull = weft.vjp(closed, 1.0)[1]
+        assert values(ref) == 4  # until the function is called
+        assert float(pull(1.0)[0]) == 6
+    else:
+        assert float(weft.jit(weft.grad(given, argnums=1))(ref, 1.0)) == 6
+    assert values(ref) == (4 * 10 + 1) * 10 + 2
+    closed(1.0)
+    assert values(ref) == 412  # without a derivative the rule does not run
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit])
+def test_backward_rules_write_refs_in_loops_and_branches(wrap):
+    ref, other = weft.new_ref(np.float32(0)), weft.new_ref(np.float32(0))
+    note = _noting()
+
+    def body(x, k):
+        x = note(ref, 2.0 * x)
+        x = lax.cond(k == 1, lambda: note(other, x), lambda: x)
+        return x, None
+
+    def f(x):
+        return lax.scan(body, x, wnp.arange(3))[0]
+
+    assert float(weft.grad(wrap(f))(1.0)) == 8
+    assert values(ref) == 124 and values(other) == 2
+    # Each call of a pullback is a backward pass of its own, also within a loop.
+    pull = weft.vjp(wrap(f), 1.0)[1]
+    ref[...] = other[...] = 0.0
+    lax.fori_loop(0, 2, lambda i, _: (pull(1.0), None)[1], None)
+    assert values(ref) == 124124 and values(other) == 22
+
+
+def test_backward_rules_get_what_the_function_left():
+    ref = ref3()
+    note = weft.custom_vjp(lambda x, r: x)
+    seen = weft.new_ref(wnp.zeros(3))
+
+    def backward(refs, g):
+        refs["to"][...] = refs["from"][...]
+        return g * refs["from"][1], None
+
+    note.defvjp(lambda x, r: (x, {"from": r[0], "to": r[1]}), backward)
+
+    def f(x):
+        y = note(x, (ref, seen))
+        ref[1] = 7.0
+        return y
+
+    assert float(weft.grad(f)(1.0)) == 7
+    assert values(seen) == values(ref) == [0, 7, 2]
+
+
+def test_functions_with_rules_write_refs_that_they_get():
+    ref = ref3()
+
+    def count(x, r):
+        r[0] += 1.0
+        return x * r[1]
+
+    f = weft.custom_vjp(count)
+    f.defvjp(lambda x, r: (count(x, r), None), lambda _, g: (5 * g, None))
+    assert float(f(2.0, ref)) == 2 and values(ref)[0] == 1
+    assert float(weft.jit(f)(2.0, ref)) == 2 and values(ref)[0] == 2
+    assert float(weft.grad(f)(2.0, ref)) == 5 and values(ref)[0] == 3
+    g = weft.custom_jvp(count)
+    g.defjvp(lambda primals, tangents: (count(*primals), 4 * tangents[0]))
+    assert float(weft.grad(g)(2.0, ref)) == 4 and values(ref)[0] == 4
+    assert [float(v) for v in weft.jvp(lambda x: g(x, ref), (2.0,), (1.0,))] == [2, 4]
+
+
+def test_cotangents_of_refs_made_inside():
+    f = weft.custom_vjp(lambda r: r[...] * 2)
+    f.defvjp(lambda r: (f(r), None), lambda _, g: (3 * g,))
+    assert float(weft.grad(lambda x: f(weft.new_ref(x * x)))(2.0)) == 12
+
+
+def test_vjp_by_refs():
+    def f(x, r):
+        r["a"][0] = wnp.sin(r["a"][0]) * x
+        return r["a"][0] ** 2 + r["a"][1]
+
+    ref, total, by_x = ref3(), weft.new_ref(wnp.ones(3)), weft.new_ref(0.0)
+    ref[0] = 0.5
+    value, pull = weft.vjp(f, 2.0, {"a": ref})
+    s = 2 * np.sin(0.5)
+    np.testing.assert_allclose([value, ref[0]], [s * s + 1, s], rtol=1e-6)
+    pull.with_refs(by_x, {"a": total})(1.0)
+    np.testing.assert_allclose(total[...], [1 + 4 * s * np.cos(0.5), 2, 1], rtol=1e-5)
+    np.testing.assert_allclose(by_x[...], 2 * s * np.sin(0.5), rtol=1e-5)
+    leaves, tree = weft.tree_util.tree_flatten(pull)
+    assert weft.tree_util.tree_unflatten(tree, leaves).with_refs(0, {"a": total})(1.0)[1] == {
+        "a": None
+    }
+    _, pull, aux = weft.vjp(lambda r: (r[0], r[2]), ref, has_aux=True)
+    assert float(aux) == 2
+    for call in (
+        lambda: pull(1.0),
+        lambda: pull.with_refs(True)(1.0),
+        lambda: weft.vjp(lambda a, b: a[0], ref, ref),
+    ):
+        with pytest.raises(RefError):
+            call()
+
+
+def test_refs_that_no_derivative_goes_through():
+    ref = weft.new_ref(wnp.ones(2), kind="no_grad_no_remat")
+
+    def f(x, r):
+        r[0] = x * x
+        return x * r[0]
+
+    for g in (f, weft.jit(f), weft.checkpoint(f)):
+        assert float(weft.grad(g)(3.0, ref)) == 9 and values(ref) == [9, 1]
+        assert float(weft.jvp(lambda x, g=g: g(x, ref), (2.0,), (1.0,))[1]) == 4
+    own = weft.grad(lambda x: weft.new_ref(x, kind="no_grad_no_remat")[...] * x)
+    assert float(own(3.0)) == 3
+    with pytest.raises(RefError, match="stop_gradient"):
+        weft.grad(weft.jit(f))(3.0, ref3())  # has a trace of its own
+
+
+def test_parts_of_refs():
+    ref = weft.new_ref(np.arange(12, dtype=np.float32).reshape(3, 4))
+    part = ref.at[1:]
+    assert (part.shape, part.ndim, part.size, len(part)) == ((2, 4), 2, 8, 2)
+    assert part.dtype == np.float32 and "RefView" in repr(part)
+    part[0, 1] = 50.0
+    part.at[1].at[wnp.array([0, 0])].addupdate(1.0)
+    part.at[1][2:] = 0.0
+    assert values(ref) == [[0, 1, 2, 3], [4, 50, 6, 7], [10, 9, 0, 0]]
+
+    @weft.jit
+    def f(r):
+        row = r.at[0]
+        row[...] = 7.0
+        row.addupdate(1.0)
+        return row[...].sum()
+
+    assert float(f(ref)) == 32
+    assert float(weft.grad(lambda x: _through_part(x))(3.0)) == 6
+
+
+def _through_part(x):
+    ref = weft.new_ref(wnp.zeros((2, 2)))
+    ref.at[0].at[1][...] = x
+    return ref.at[0][1] ** 2
+
+
 def test_gradients_follow_the_value_that_a_ref_has_now():
     ref = ref3()
     gradient = weft.grad(lambda x: x * ref[2])
@@ -655,6 +829,18 @@ def _leak():
     return kept[0]
 
 
+def _counted(x, ref):
+    f = weft.custom_vjp(lambda x, ref: x)
+    f.defvjp(lambda x, ref: (x, ref), lambda ref, g: (g, ref.addupdate(1)))
+    return f(x, ref)
+
+
+def _with_rule(fun, forward):
+    f = weft.custom_vjp(fun)
+    f.defvjp(forward, lambda kept, g: (g, None))
+    return f
+
+
 _two = np.zeros(2, np.float32)
 MISTAKES = {
     "dtype of an array": (lambda r: _assign(r, 0, np.int32(1)), "dtype float32"),
@@ -723,6 +909,25 @@ MISTAKES = {
         lambda r: weft.vjp(wnp.sin, 1.0)[1].with_refs(r)(1.0),
         r"a ref of type float32\[\], as the cotangent",
     ),
+    "a rule that returns its ref": (
+        lambda r: _with_rule(lambda x, r: r, lambda x, r: (r, None))(1.0, r),
+        r"ref\[\.\.\.\]",
+    ),
+    "a residual that is another ref": (
+        lambda r: weft.grad(_with_rule(lambda x, r: x, lambda x, r: (x, weft.new_ref(x))))(1.0, r),
+        "residuals to be arguments",
+    ),
+    "a rule that writes what the function does not": (
+        lambda r: weft.grad(_with_rule(lambda x, r: x, lambda x, r: (r.addupdate(x), x)[::-1]))(
+            1.0, r
+        ),
+        "itself writes",
+    ),
+    "a backward rule that writes integers": (
+        lambda r: weft.grad(_counted)(1.0, weft.new_ref(0)),
+        "refs of floats",
+    ),
+    "passed twice to a function with a rule": (lambda r: _noting()(r, r), "argument x"),
     "refs of another structure": (
         lambda r: weft.vjp(wnp.sin, 1.0)[1].with_refs(r, r),
         "with_refs: expected refs of structure",
