@@ -6,6 +6,7 @@
 #include "binding/bind.h"
 #include "binding/indexing.h"
 #include "conversions/dtypes.h"
+#include "execution/eager.h"
 #include "references/hooks.h"
 #include "tracing/cell.h"
 
@@ -43,12 +44,23 @@ Ref whole_value(CellObject* cell, const Operand& x) {
   return broadcast_to(classify(value.get()), shape);
 }
 
+// The new value of a cell where the old one is, if that was committed.
+Ref in_its_place(const Ref& old, Ref value) {
+  if (!is_array(old.get()) || !is_array(value.get())) return value;
+  const ArrayObject *from = as_array(value.get()), *to = as_array(old.get());
+  if (!to->committed || are_equivalent(from->sharding, to->sharding, to->type)) return value;
+  Ref moved = on_device(std::move(value), to->sharding);
+  as_array(moved.get())->committed = true;
+  return moved;
+}
+
 // kind: "set" or "add".
 void update(CellObject* cell, PyObject* index, PyObject* value, const char* kind) {
   Ref old = cell_value(cell);
   Operand x = value_for(cell, value, "ref");
   bool is_set = std::string_view(kind) == "set";
-  if (is_set && index == Py_Ellipsis) return set_cell(cell, whole_value(cell, x));
+  if (is_set && index == Py_Ellipsis)
+    return set_cell(cell, in_its_place(old, whole_value(cell, x)));
   Ref name = Ref::checked(PyUnicode_FromString(kind));
   Ref updated = Ref::checked(PyObject_CallFunctionObjArgs(hooks.update.get(), name.get(), old.get(),
                                                           index, value, nullptr));

@@ -450,6 +450,28 @@ def many_runs():
         same(result, np.full((64, 64), 2))
 
 
+def refs_stay_where_they_are():
+    """Writes to refs of arrays over several devices, from one device, in rules and programs."""
+    a = weft.device_put(HOST, split("x", "y"))
+    ref = weft.new_ref(a)
+    ref[...] = wnp.ones(4)
+    assert ref.sharding == a.sharding and ref.committed
+    same(ref[...], np.ones_like(HOST))
+    ref[0] = weft.device_put(HOST, split("y"))[1]
+    weft.jit(lambda r, x: r.addupdate(x))(ref, a)
+    assert ref.sharding == a.sharding
+    expected = HOST + 1
+    expected[0] = HOST[0] + HOST[1]
+    same(ref[...], expected)
+    note = weft.custom_vjp(lambda r, x: x)
+    note.defvjp(lambda r, x: (x, r), lambda r, g: (None, r.addupdate(g) or g))
+    weft.grad(lambda x: note(ref, x * 2).sum())(a)
+    same(ref[...], expected + 1)
+    other = weft.new_ref(HOST)
+    other[...] = a
+    assert other.sharding == a.sharding  # it was nowhere in particular
+
+
 def checks_of_devices():
     """checkify around shard_map and pmap: the check that fails on any device."""
 
@@ -1280,6 +1302,7 @@ if __name__ == "__main__":
     devices_in_another_order()
     memories()
     many_runs()
+    refs_stay_where_they_are()
     checks_of_devices()
     descriptions()
     spaces_of_memory()
