@@ -16,7 +16,10 @@ import numpy as np
 
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._loop_progress import progress as _progress
+from weft._shard_map import shard_map as _shard_map
 from weft._surface import public as _public
+from weft.lax import axis_index as _axis_index, cond as _cond
+from weft.sharding import P as _P, get_abstract_mesh as _get_abstract_mesh
 
 __all__ = [
     "breakpoint",
@@ -73,7 +76,27 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
 def _callback_with(ordered, partitioned, callback, /, *args, **kwargs):
     if not callable(callback):
         raise TypeError(f"debug.callback expected a function; got {callback!r}")
-    _debug_callback(callback, args, kwargs, ordered, partitioned)
+    _call_on_host(callback, args, kwargs, ordered, partitioned)
+
+
+def _call_on_host(callback, args, kwargs, ordered, partitioned):
+    mesh = _get_abstract_mesh()
+    rest = tuple(name for name in mesh.axis_names if name not in mesh.manual_axes)
+    if ordered or partitioned or not mesh.manual_axes or not rest:
+        return _debug_callback(callback, args, kwargs, ordered, partitioned)
+
+    # XLA calls the host for each device where all axes are manual. Along those that were not, all
+    # devices have the same part then, and the first calls.
+    def first_alone():
+        _cond(
+            _axis_index(rest) == 0,
+            lambda: _debug_callback(callback, args, kwargs, ordered=False),
+            lambda: None,
+        )
+
+    return _shard_map(
+        first_alone, in_specs=(), out_specs=_P(), axis_names=frozenset(rest), check_vma=False
+    )()
 
 
 def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):
@@ -110,7 +133,7 @@ def _run_with(made, ordered, partitioned, skip_format_check, fmt, /, *args, **kw
         raise TypeError(f"debug.print expected a format string; got {fmt!r}")
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
-    _debug_callback(made(fmt), args, kwargs, ordered, partitioned)
+    _call_on_host(made(fmt), args, kwargs, ordered, partitioned)
 
 
 def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):

@@ -102,6 +102,48 @@ def drawings():
         assert path.read_text().count("<rect") == 8
 
 
+def callbacks():
+    """In a shard_map over one axis of two: one call for each part along that axis."""
+    rows = np.arange(16, dtype=np.float32).reshape(8, 2)
+    parts = [float(part.sum()) for part in np.split(rows, 4)]
+
+    def noted(x):
+        weft.debug.callback(lambda v, name: seen.append((float(v.sum()), name)), x, "part")
+        return wnp.sin(x)
+
+    def scanned(x):
+        return lax.scan(lambda c, row: (c, noted(row)), 0, x)[1]
+
+    def in_turn(x):
+        weft.debug.callback(seen.append, x, ordered=True)
+        return x
+
+    def over_x(f):
+        return weft.jit(
+            weft.shard_map(f, mesh=GRID, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+        )
+
+    def called(f):
+        seen.clear()
+        np.testing.assert_allclose(np.asarray(f(rows)), expected, rtol=1e-6)
+        weft.effects_barrier()
+        return sorted(value for value, _ in seen)
+
+    seen, expected = [], np.sin(rows)
+    assert called(over_x(noted)) == parts, seen
+    each_row = sorted(map(float, rows.sum(1)))
+    assert called(over_x(weft.vmap(noted))) == each_row
+    assert called(over_x(scanned)) == each_row
+    expected = np.cos(rows)
+    assert called(weft.grad(lambda x: over_x(noted)(x).sum())) == parts
+    try:
+        over_x(in_turn)(rows)
+    except NotImplementedError as error:
+        assert "shard_map over all axes" in str(error)
+    else:
+        raise AssertionError("an ordered call was not refused")
+
+
 def pages():
     x, w = put((16, 8), GRID, "x"), put((8, 4), GRID, None, "y")
     compiled = weft.jit(lambda x, w: {"y": wnp.tanh(x @ w)}).lower(x, w).compile()
@@ -115,6 +157,6 @@ def pages():
     assert "as one module" in part["why"] and not part["rows"]
 
 
-for check in (inspection, tables, drawings, pages):
+for check in (inspection, tables, drawings, callbacks, pages):
     check()
 print("ok")

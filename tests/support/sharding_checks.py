@@ -1063,7 +1063,7 @@ def host_functions():
             assert [n for v, n in order if v == first and n in (1, 2)] == [1, 2], order
     same(weft.jit(lambda x: weft.pure_callback(doubled, struct, x))(x), HOST * 2)
     parts = weft.shard_map(
-        then(lambda x: weft.debug.callback(note, x)),
+        then(lambda x: weft.debug.callback(note, x, ordered=True)),
         mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
     )  # fmt: skip
     with raises(NotImplementedError, "[debug_callback]", "all axes", ".py:"):
