@@ -16,7 +16,6 @@ import numpy as np
 
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._loop_progress import progress as _progress
-from weft._shard_map import shard_map as _shard_map
 from weft._surface import public as _public
 from weft.lax import axis_index as _axis_index, cond as _cond
 from weft.sharding import P as _P, get_abstract_mesh as _get_abstract_mesh
@@ -85,6 +84,8 @@ def _call_on_host(callback, args, kwargs, ordered, partitioned):
     if ordered or partitioned or not mesh.manual_axes or not rest:
         return _debug_callback(callback, args, kwargs, ordered, partitioned)
 
+    from weft._shard_map import shard_map
+
     # XLA calls the host for each device where all axes are manual. Along those that were not, all
     # devices have the same part then, and the first calls.
     def first_alone():
@@ -94,7 +95,7 @@ def _call_on_host(callback, args, kwargs, ordered, partitioned):
             lambda: None,
         )
 
-    return _shard_map(
+    return shard_map(
         first_alone, in_specs=(), out_specs=_P(), axis_names=frozenset(rest), check_vma=False
     )()
 
