@@ -71,12 +71,13 @@ nb::object new_mesh(const std::vector<std::string>& names, const std::vector<int
 
 // `dims`: per dimension (names of axes, whether it is open).
 nb::object new_sharding(const MeshObject& mesh, nb::handle dims, nb::handle unreduced,
-                        std::string memory) {
+                        std::string memory, nb::handle reduced) {
   if (memory == kHostMemory) types_tell_places = host_memory_is_used = true;
   ShardingParts parts{.mesh = mesh.mesh, .memory = std::move(memory)};
   for (nb::handle dim : dims)
     parts.dims.push_back({to_axes(mesh.mesh, dim[0]), nb::cast<bool>(dim[1])});
   parts.unreduced = to_axes(mesh.mesh, unreduced);
+  parts.reduced = to_axes(mesh.mesh, reduced);
   bool has_spec = !mesh.mesh->axes().empty() && parts.dims.size() < kAsNeeded;
   SpecEntries entries = has_spec ? static_cast<SpecEntries>(parts.dims.size()) : kAsNeeded;
   return take(sharding_object(make_sharding(std::move(parts)), entries));
@@ -164,6 +165,10 @@ void bind_shardings(nb::module_& m) {
                    [](const ShardingObject& s) {
                      return to_names(s.sharding->mesh(), s.sharding->unreduced());
                    })
+      .def_prop_ro("reduced",
+                   [](const ShardingObject& s) {
+                     return to_names(s.sharding->mesh(), s.sharding->reduced());
+                   })
       .def_prop_ro("memory", [](const ShardingObject& s) { return s.sharding->memory(); })
       .def_prop_ro(
           "whole",
@@ -179,7 +184,7 @@ void bind_shardings(nb::module_& m) {
   m.def("make_mesh", &new_mesh, nb::arg("names"), nb::arg("sizes"), nb::arg("types"),
         nb::arg("devices"));
   m.def("make_sharding", &new_sharding, nb::arg("mesh"), nb::arg("dims"), nb::arg("unreduced"),
-        nb::arg("memory"));
+        nb::arg("memory"), nb::arg("reduced") = nb::tuple());
 }
 
 }  // namespace weft::py

@@ -8,6 +8,7 @@
 #include "graphs/jaxpr_view.h"
 #include "references/bound_text.h"
 #include "references/unlocked.h"
+#include "tracing/trace.h"
 #include "weft/transforms.h"
 
 namespace nb = nanobind;
@@ -25,32 +26,16 @@ nb::list type_list(std::span<const TypeRef> types) {
   return out;
 }
 
-// shard(graph, axes, inputs, at_least) -> (the graph with pvary where values that vary over
-// different axes meet, per output the axes over which it varies): names of axes, for each input and
-// output; see weft/graph_rules.h.
+// shard(graph, axes, inputs) -> (the graph with pvary where values that vary over different axes
+// meet, per output the axes over which it varies): names of axes, for each input and output, as
+// varying_of tells them; see weft/graph_rules.h.
 nb::tuple shard_graph(const GraphObject& graph, const std::vector<std::string>& axes,
-                      nb::handle inputs, nb::handle at_least) {
-  auto sets = [&](nb::handle lists) {
-    SmallVector<AxisSet, 8> out;
-    for (nb::handle names : lists) {
-      AxisSet set = 0;
-      for (nb::handle name : names)
-        for (size_t i = 0; i < axes.size(); ++i)
-          if (axes[i] == nb::cast<std::string>(name)) set |= AxisSet{1} << i;
-      out.push_back(set);
-    }
-    return out;
-  };
-  auto made =
-      shard(graph.graph,
-            {.axes = axes, .inputs = sets(inputs), .at_least = sets(at_least), .strict = true});
+                      nb::handle inputs) {
+  ShardOptions options{.axes = axes, .inputs = {}, .at_least = {}, .strict = true};
+  for (nb::handle names : inputs) options.inputs.push_back(set_of_axes(axes, names.ptr()));
+  auto made = shard(graph.graph, options);
   nb::list outputs;
-  for (AxisSet set : made->outputs) {
-    nb::list names;
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (set >> i & 1) names.append(axes[i]);
-    outputs.append(nb::tuple(names));
-  }
+  for (AxisSet set : made->outputs) outputs.append(take(names_of_axes(axes, set)));
   return nb::make_tuple(take(graph_object(made->graph)), outputs);
 }
 
@@ -61,8 +46,7 @@ std::string text_of(const Graph& graph, const PrintOptions& options) {
 }
 
 void bind_graph_objects(nb::module_& m) {
-  m.def("shard", &shard_graph, nb::arg("graph"), nb::arg("axes"), nb::arg("inputs"),
-        nb::arg("at_least"));
+  m.def("shard", &shard_graph, nb::arg("graph"), nb::arg("axes"), nb::arg("inputs"));
   nb::class_<GraphObject>(m, "Graph", "A program: an immutable list of ops.")
       .def("__str__", [](const GraphObject& g) { return text_of(*g.graph); })
       .def("__repr__", [](const GraphObject& g) { return text_of(*g.graph); })

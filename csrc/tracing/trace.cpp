@@ -239,17 +239,15 @@ PyObject* split_for_python(PyObject*, PyObject* o) {
   });
 }
 
-// varying_of(x) -> the names of the axes, or None where it is not known, and within no shard_map.
+// varying_of(x) -> the names of the axes over which it varies, over which it is unreduced and over
+// which it is reduced; None where that is not known, and within no shard_map.
 PyObject* varying_for_python(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     std::vector<std::string> axes = axes_known_to_vary();
     if (axes.empty()) return Py_NewRef(Py_None);
     std::optional<AxisSet> set = varying_of(classify_abstract(o));
     if (!set) return Py_NewRef(Py_None);
-    std::vector<std::string> names;
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (*set >> i & 1) names.push_back(axes[i]);
-    return to_tuple(names).release();
+    return names_of_axes(axes, *set).release();
   });
 }
 
@@ -370,17 +368,36 @@ ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh) {
 
 // ---- Axes of a shard_map
 
+AxisSet set_of_axes(const std::vector<std::string>& axes, PyObject* names) {
+  AxisSet sets[3] = {};
+  for (Py_ssize_t k = 0; k < 3; ++k) {
+    Ref own = Ref::checked(PySequence_Tuple(PyTuple_GET_ITEM(names, k)));
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(own.get()); ++j)
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (utf8(PyTuple_GET_ITEM(own.get(), j)) == axes[i]) sets[k] |= AxisSet{1} << i;
+  }
+  return sets[0] | as_unreduced(sets[1]) | as_reduced(sets[2]);
+}
+
+Ref names_of_axes(const std::vector<std::string>& axes, AxisSet set) {
+  AxisSet unreduced = unreduced_of(set), reduced = reduced_of(set);
+  Ref out = Ref::checked(PyTuple_New(3));
+  Py_ssize_t next = 0;
+  for (AxisSet own : {without_marks(set) & ~unreduced & ~reduced, unreduced, reduced}) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (own >> i & 1) names.push_back(axes[i]);
+    PyTuple_SET_ITEM(out.get(), next++, to_tuple(names).release());
+  }
+  return out;
+}
+
 // Of a type, the names that typeof() found.
 static std::optional<AxisSet> varying_of_type(PyObject* type) {
   Ref names = Ref::steal(PyObject_GetAttrString(type, "_varying"));
   PyErr_Clear();
   if (!names || !PyTuple_Check(names.get())) return std::nullopt;
-  std::vector<std::string> axes = axes_known_to_vary();
-  AxisSet set = 0;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names.get()); ++k)
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (utf8(PyTuple_GET_ITEM(names.get(), k)) == axes[i]) set |= AxisSet{1} << i;
-  return set;
+  return set_of_axes(axes_known_to_vary(), names.get());
 }
 
 std::optional<AxisSet> varying_of(const Operand& x) {

@@ -129,6 +129,11 @@ Values record(TraceContext& context, const OpInfo& op, std::span<const Value> op
 // it is in the memory of the host (on a mesh without axes, where there are none that are explicit);
 // null if nothing is to be said.
 ShardingRef split_of(const Operand& x);
+// The same of its cotangents.
+inline ShardingRef split_of_cotangents(const Operand& x) {
+  ShardingRef split = split_of(x);
+  return split ? of_cotangents(split) : nullptr;
+}
 // The same of an array or type with a sharding.
 ShardingRef shown_split(ShardingRef sharding);
 // Makes a value of the context one that is split so; null: nothing is known of it.
@@ -145,6 +150,10 @@ ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh);
 // Over which of the axes a value varies that named_axes() marks as such that this is known of, in
 // their order; nothing where it is not known.
 std::optional<AxisSet> varying_of(const Operand& x);
+// For Python: three tuples, the names of axes over which a value varies, those over which it is
+// unreduced, those over which it is reduced.
+AxisSet set_of_axes(const std::vector<std::string>& axes, PyObject* names);
+Ref names_of_axes(const std::vector<std::string>& axes, AxisSet set);
 // Gives a new context within a shard_map its table. Input number i varies as the i-th object does,
 // or over the i-th set.
 void begin_varying(TraceContext& context, std::vector<Ref> varies_as);

@@ -130,7 +130,7 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     Objects results =
         cells.empty() ? at_once(point, mask, cotangents) : in_turn(point, mask, cotangents, cells);
     for (size_t i = num_outputs; i < results.size(); ++i)
-      results[i] = split_like(results[i], split_of(point.inputs[i - num_outputs]));
+      results[i] = split_like(results[i], split_of_cotangents(point.inputs[i - num_outputs]));
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());

@@ -224,7 +224,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     linear->out_mask = made.out_mask();
     check_cells(point, f, made.out_mask());
     if (is_vjp) {
-      for (const Operand& x : point.inputs) linear->splits.push_back(split_of(x));
+      for (const Operand& x : point.inputs) linear->splits.push_back(split_of_cotangents(x));
       if (has_rules(point.recorded.graph)) linear->again = Ref::borrow(tuple);
     }
     std::vector<Operand> operands = point.graph_operands();

@@ -218,10 +218,9 @@ class Call:
         paths = [f"result{path}" for path in leaf_paths(body.out_tree)]
         for spec, kind, path in zip(out, body.out_types, paths, strict=True):
             self._check_rank(spec, kind, "out_specs", path)
-        every = [[]] * len(captures) + [spec.axes for spec in specs]
         if self.check_vma:
-            wanted = [spec.axes for spec in out]
-            graph, varying = _core.shard(graph, list(axes), every, wanted)
+            every = [((), (), ())] * len(captures) + [spec.varying for spec in specs]
+            graph, varying = _core.shard(graph, list(axes), every)
             self._check_varying(out, varying, paths)
         results = _core.bind_graphs(
             "shard_map",
@@ -287,8 +286,8 @@ class Call:
                 )
         found = []
         for spec in self._spread(what, specs, tree):
-            self._check_reduced(what, spec, mesh)
             found.append(_Spec(spec, mesh))
+            self._check_marks(what, found[-1], mesh, axes)
             for axis in found[-1].axes:
                 if axis not in axes:
                     raise ShardingError(
@@ -297,17 +296,21 @@ class Call:
                     )
         return found
 
-    def _check_reduced(self, what, spec, mesh):
-        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
+    def _check_marks(self, what, spec, mesh, axes):
+        """Raises for marked axes that are not Explicit, or where not all axes are manual."""
+        marked = {*spec.unreduced, *spec.reduced}
+        if not marked:
             return
-        if len(_explicit_axes(mesh)) < len(mesh.names):
-            raise ShardingError(
-                "shard_map expected a mesh whose axes are all explicit for unreduced and reduced "
-                f"axes; got {mesh}, and {spec!r} in {what}"
+        if len(axes) < len(mesh.names):
+            raise NotImplementedError(
+                "shard_map expected all axes of the mesh to be manual for unreduced and reduced "
+                f"axes; got {axes} of {mesh}, and {spec} in {what}"
             )
-        raise NotImplementedError(
-            f"shard_map expected {what} without unreduced and reduced axes; got {spec!r}"
-        )
+        if not _explicit_axes(mesh).issuperset(marked):
+            raise ShardingError(
+                "shard_map expected unreduced and reduced axes of type Explicit; got "
+                f"{mesh}, and {spec} in {what}"
+            )
 
     def _reject_tree(self, what, specs, tree):
         marked = tree_map(lambda _: 0, specs, is_leaf=is_spec)
@@ -337,11 +340,19 @@ class Call:
                     f"{kind}, and {spec} in in_specs"
                 )
             shape[i] //= parts
+        if _marks_of(kind) != (set(spec.unreduced), set(spec.reduced)):
+            raise ShardingError(
+                f"shard_map expected {name} of '{self.name}' to be unreduced and reduced as "
+                f"in_specs says; got {kind}, and {spec} in in_specs\n  Without in_specs arguments "
+                "are taken as they are; weft.reshard changes that."
+            )
         split = self._rest_of_split(kind, spec, mesh, inside, name)
         manual = None
         if self.check_vma:
             outside = kind.manual_axis_type.varying
-            manual = ManualAxisType(varying=outside.union(*spec.dims))
+            manual = ManualAxisType(
+                varying=outside.union(*spec.dims), unreduced=spec.unreduced, reduced=spec.reduced
+            )
         return ShapedArray(
             tuple(shape),
             kind.dtype,
@@ -376,12 +387,28 @@ class Call:
             raise ArgumentTypeError(
                 f"shard_map expected in_specs, as not all axes of {mesh} are explicit; got none"
             )
-        dims = map(_names_of, kinds)
-        return [PartitionSpec(*(tuple(n for n in d if n in axes) for d in each)) for each in dims]
+
+        def inferred(kind):
+            dims = (tuple(n for n in names if n in axes) for names in _names_of(kind))
+            unreduced, reduced = _marks_of(kind)
+            return PartitionSpec(*dims, unreduced=unreduced, reduced=reduced)
+
+        return list(map(inferred, kinds))
 
     def _check_varying(self, specs, varying, paths):
-        for spec, axes, path in zip(specs, varying, paths, strict=True):
-            extra = [axis for axis in axes if axis not in spec.axes]
+        for spec, (axes, unreduced, reduced), path in zip(specs, varying, paths, strict=True):
+            are_summands = {*axes, *unreduced}.issuperset(spec.unreduced)
+            if (
+                not are_summands
+                or not spec.unreduced.issuperset(unreduced)
+                or spec.reduced != set(reduced)
+            ):
+                raise ShardingError(
+                    f"shard_map expected {path} of '{self.name}' to be unreduced and reduced as "
+                    f"its spec says; got one that is unreduced over {list(unreduced)}, reduced "
+                    f"over {list(reduced)} and varies over {list(axes)}, and {spec} in out_specs"
+                )
+            extra = [axis for axis in axes if axis not in (*spec.axes, *spec.unreduced)]
             if extra:
                 listed = ", ".join(map(repr, extra))
                 raise ShardingError(
@@ -410,10 +437,17 @@ def _names_of(kind):
     return dims + [()] * (len(kind.shape) - len(dims))
 
 
+def _marks_of(kind):
+    """The axes over which a value of a type is unreduced, and those over which it is reduced."""
+    spec = None if kind._place is None else kind._place.spec
+    return (spec.unreduced, spec.reduced) if spec else (frozenset(), frozenset())
+
+
 class _Spec:
     """A PartitionSpec on a mesh.
 
-    Attributes: dims (per dimension the names of axes), axes (all of them), sharding (the core's).
+    Attributes: dims (per dimension the names of axes), axes (all of them), unreduced, reduced,
+    varying (the three sets of a value that it is for), sharding (the core's).
     """
 
     def __init__(self, spec, mesh):
@@ -423,10 +457,14 @@ class _Spec:
             for entry in spec
         ]
         self.axes = [name for names in self.dims for name in names]
-        for name in self.axes:
+        self.unreduced = getattr(spec, "unreduced", frozenset())
+        self.reduced = getattr(spec, "reduced", frozenset())
+        self.varying = (self.axes, self.unreduced, self.reduced)
+        for name in (*self.axes, *self.unreduced, *self.reduced):
             if name not in mesh.names:
                 raise ShardingError(f"shard_map expected axes of {mesh}; got {name!r} in {spec!r}")
-        self.sharding = _core.make_sharding(mesh, [(names, False) for names in self.dims], (), "")
+        dims = [(names, False) for names in self.dims]
+        self.sharding = _core.make_sharding(mesh, dims, self.unreduced, "", self.reduced)
 
     def __repr__(self):
         return repr(self.spec)

@@ -94,7 +94,8 @@ class ManualAxisType:
                     f"varying and in {other}"
                 )
 
-    empty = property(lambda self: not (self.varying or self.unreduced or self.reduced))
+    empty = property(lambda self: not any(self._sets))
+    _sets = property(lambda self: (self.varying, self.unreduced, self.reduced))
 
     def update(self, **changes):
         """The same with some of the sets replaced."""
@@ -102,7 +103,7 @@ class ManualAxisType:
 
     def to_ct_mat(self):
         """That of cotangents."""
-        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+        return PartitionSpec(*self._partitions, unreduced=self.reduced, reduced=self.unreduced)
 
     def _short(self):
         """ "{V:x}", "{V:(x,y), U:z}"; nothing if it is empty."""
@@ -460,7 +461,8 @@ class PartitionSpec:
       partitions: per dimension None (not split), a name, a tuple of names, of which the first
         splits outermost, or `PartitionSpec.UNCONSTRAINED`; dimensions beyond them are not split.
       unreduced: a set of axes along which the parts are yet to be added up.
-      reduced: a set of axes; kept, without effect.
+      reduced: a set of axes along which each device has the same, and the parts of the cotangents
+        are yet to be added up.
       unreduced_kind: an UnreducedKind, where there are unreduced axes: `sum` if it is None. Arrays
         have sums only.
 
@@ -498,6 +500,10 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
             unreduced_kind=self.unreduced_kind if unreduced_kind is None else unreduced_kind,
         )
+
+    def to_ct_spec(self):
+        """That of cotangents: what is unreduced is reduced, and the other way round."""
+        return PartitionSpec(*self._partitions, unreduced=self.reduced, reduced=self.unreduced)
 
     def index(self, value):
         """The first dimension with an entry."""
@@ -862,7 +868,7 @@ class NamedSharding(Sharding):
         if memory_kind is not None:
             memory = _memory(memory_kind, _example_device(mesh), "NamedSharding")
         self.mesh, self.spec = mesh, spec
-        self._core = _core.make_sharding(mesh._core, dims, sorted(spec.unreduced), memory)
+        self._core = _core.make_sharding(mesh._core, dims, spec.unreduced, memory, spec.reduced)
 
     def check_compatible_aval(self, aval_shape):
         """Raises ValueError for arrays of a shape that cannot be so split."""
@@ -922,7 +928,9 @@ def _seen(core) -> _Any:
         for names, is_open in core.dims
     ]
     made.mesh = Mesh._of(core.mesh)
-    made.spec = PartitionSpec(*entries, unreduced=frozenset(core.unreduced))
+    made.spec = PartitionSpec(
+        *entries, unreduced=frozenset(core.unreduced), reduced=frozenset(core.reduced)
+    )
     made._core = core
     return made
 

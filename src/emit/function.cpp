@@ -265,8 +265,10 @@ void FunctionWriter::write_decomposed(const OpDef& op_def) {
 
 std::string FunctionWriter::in(size_t i) {
   Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
-  if (v.is_literal()) return typed_constant(frame_->graph->literal(v), in_types[i]);
   const Op& op = *frame_->op;
+  if (def(*op.info).sums == Sums::kOfSpecs && tells_sums())
+    return as_spec(v, op.attrs->shardings("in_specs")[i]);
+  if (v.is_literal()) return typed_constant(frame_->graph->literal(v), in_types[i]);
   if (def(*op.info).sums == Sums::kPlaced)
     return with_sums(frame_->names[v.id], v, op.attrs->sharding("sharding"));
   if (needs_sums(op, v))

@@ -18,8 +18,13 @@ void FunctionWriter::find_sums(const Graph& graph) {
   const EmitOptions& options = module_.options();
   for (ShardingRef s : options.inputs) look_at(s);
   for (ShardingRef s : options.outputs) look_at(s);
-  for (const Op& op : graph.ops())
-    if (def(*op.info).sums == Sums::kPlaced) look_at(op.attrs->sharding("sharding"));
+  for (const Op& op : graph.ops()) {
+    Sums sums = def(*op.info).sums;
+    if (sums == Sums::kPlaced) look_at(op.attrs->sharding("sharding"));
+    if (sums != Sums::kOfSpecs) continue;
+    for (ShardingRef s : op.attrs->shardings("in_specs")) look_at(s);
+    for (ShardingRef s : op.attrs->shardings("out_specs")) look_at(s);
+  }
   if (!mesh) return;
   std::vector<ShardingRef> inputs;
   for (size_t i = 0; i < graph.num_inputs(); ++i) {
@@ -75,7 +80,7 @@ bool FunctionWriter::needs_sums(const Op& op, Value operand) const {
 
 std::string FunctionWriter::with_pending_sums(const std::string& name, size_t i) {
   const Op& op = *frame_->op;
-  if (frame_->graph != main_graph_ || def(*op.info).sums == Sums::kPlaced) return name;
+  if (frame_->graph != main_graph_ || def(*op.info).places_sums()) return name;
   Value result = frame_->graph->result(op, static_cast<uint32_t>(i));
   ShardingRef sums = sums_->of(result);
   if (sums->unreduced().empty()) return name;
@@ -101,6 +106,19 @@ std::string FunctionWriter::with_sums(std::string name, Value v, ShardingRef wan
   }
   if (kept == wanted->unreduced()) return name;
   return emit_constraint(*this, name, type, with_unreduced(wanted, kept));
+}
+
+// The name of a value as an operand of a shard_map: its sums are made, or yet to be made, as the
+// spec says.
+std::string FunctionWriter::as_spec(Value v, ShardingRef spec) {
+  TypeRef type = frame_->graph->type(v);
+  bool is_literal = v.is_literal();
+  std::string name =
+      is_literal ? typed_constant(frame_->graph->literal(v), type) : frame_->names[v.id];
+  ShardingRef has = sums_->of(v);
+  if (has->unreduced() == spec->unreduced() || spec->mesh()->size() == 1) return name;
+  if (!is_literal) name = with_sums(std::move(name), v, spec);
+  return emit_constraint(*this, name, type, spec);
 }
 
 // The name of an operand of the op, by its number, or of a result (-1), which is whole along the

@@ -158,6 +158,7 @@ class FunctionWriter final : public EmitCtx {
   std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
   std::string with_pending_sums(const std::string& name, size_t i) override;
+  bool tells_sums() const override { return sums_ && frame_->graph == main_graph_; }
   bool has_several_devices() const override { return module_.options().devices.size() > 1; }
   std::string mesh(MeshRef mesh) override { return module_.mesh(mesh); }
   std::vector<int64_t> partitions(MeshRef mesh) override { return module_.partitions(mesh); }
@@ -228,6 +229,7 @@ class FunctionWriter final : public EmitCtx {
   bool needs_sums(const Op& op, Value operand) const;
   std::string made_whole(Value v, int64_t operand);
   std::string with_sums(std::string name, Value v, ShardingRef wanted);
+  std::string as_spec(Value v, ShardingRef spec);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;

@@ -76,6 +76,7 @@ uint64_t hash_mesh(const std::vector<MeshAxis>& axes, std::span<const int32_t> d
 uint64_t hash_sharding(const ShardingParts& parts) {
   uint64_t h = hash_combine(parts.mesh->hash(), hash_bytes(parts.memory));
   h = hash_combine(h, hash_ints(std::span<const int64_t>(parts.unreduced)));
+  h = hash_combine(h, hash_ints(std::span<const int64_t>(parts.reduced)));
   for (const DimSharding& dim : parts.dims) {
     h = hash_combine(h, hash_ints(std::span<const int64_t>(dim.axes)) + dim.open);
   }
@@ -83,7 +84,8 @@ uint64_t hash_sharding(const ShardingParts& parts) {
 }
 
 bool same(const ShardingParts& a, const ShardingParts& b) {
-  return a.mesh == b.mesh && a.dims == b.dims && a.unreduced == b.unreduced && a.memory == b.memory;
+  return a.mesh == b.mesh && a.dims == b.dims && a.unreduced == b.unreduced &&
+         a.reduced == b.reduced && a.memory == b.memory;
 }
 
 void print_axes(Text& out, MeshRef mesh, const DimSharding& dim) {
@@ -115,6 +117,7 @@ void check_parts(const ShardingParts& parts) {
     for (int64_t axis : dim.axes) take(axis);
   }
   for (int64_t axis : parts.unreduced) take(axis);
+  for (int64_t axis : parts.reduced) take(axis);
 }
 
 }  // namespace
@@ -210,6 +213,7 @@ ShardingRef make_sharding(ShardingParts parts) {
   check_parts(parts);
   while (!parts.dims.empty() && parts.dims.back() == DimSharding{}) parts.dims.pop_back();
   std::sort(parts.unreduced.begin(), parts.unreduced.end());
+  std::sort(parts.reduced.begin(), parts.reduced.end());
   return table.intern(std::move(parts));
 }
 
@@ -217,6 +221,20 @@ ShardingRef with_unreduced(ShardingRef sharding, const Dims& axes) {
   if (sharding->unreduced() == axes) return sharding;
   ShardingParts parts = sharding->parts();
   parts.unreduced = axes;
+  return make_sharding(std::move(parts));
+}
+
+ShardingRef with_reduced(ShardingRef sharding, const Dims& axes) {
+  if (sharding->reduced() == axes) return sharding;
+  ShardingParts parts = sharding->parts();
+  parts.reduced = axes;
+  return make_sharding(std::move(parts));
+}
+
+ShardingRef of_cotangents(ShardingRef sharding) {
+  if (sharding->unreduced() == sharding->reduced()) return sharding;
+  ShardingParts parts = sharding->parts();
+  std::swap(parts.unreduced, parts.reduced);
   return make_sharding(std::move(parts));
 }
 
@@ -308,11 +326,14 @@ Text& operator<<(Text& out, ShardingRef sharding) {
     print_axes(out, sharding->mesh(), sharding->dim(i));
   }
   out << "; ";
-  if (!sharding->unreduced().empty()) {
-    out << "unreduced ";
-    print_axes(out, sharding->mesh(), {sharding->unreduced()});
+  auto marked = [&](const char* how, const Dims& axes) {
+    if (axes.empty()) return;
+    out << how << ' ';
+    print_axes(out, sharding->mesh(), {axes});
     out << "; ";
-  }
+  };
+  marked("unreduced", sharding->unreduced());
+  marked("reduced", sharding->reduced());
   if (!sharding->memory().empty()) {
     out << "memory ";
     out.quoted(sharding->memory(), '\'') << "; ";
@@ -363,12 +384,16 @@ std::string shown(ShardingRef sharding) {
     else
       names(dim.axes, "(", ")");
   }
-  if (!sharding->unreduced().empty()) {
-    out << between << "unreduced=";
-    names(sharding->unreduced(), "{", "}");
-  } else if (sharding->dims().size() == 1) {
-    out << ',';
-  }
+  auto marked = [&](const char* how, const Dims& axes) {
+    if (axes.empty()) return;
+    out << between << how;
+    names(axes, "{", "}");
+    between = ", ";
+  };
+  marked("unreduced=", sharding->unreduced());
+  marked("reduced=", sharding->reduced());
+  bool is_marked = !sharding->unreduced().empty() || !sharding->reduced().empty();
+  if (!is_marked && sharding->dims().size() == 1) out << ',';
   out << ')';
   if (!sharding->memory().empty()) out << " in the memory " << sharding->memory();
   return cat(out.take(), " on ", shown(sharding->mesh()));
@@ -450,7 +475,7 @@ ShardingRef parse_sharding(Scanner& in) {
   size_t begin = in.position();
   in.expect("sharding<", "to begin a sharding");
   std::vector<NamedDim> dims;
-  NamedDim unreduced;
+  NamedDim unreduced, reduced;
   ShardingParts parts;
   while (!in.accept(";")) {
     dims.push_back(parse_dim(in));
@@ -461,6 +486,10 @@ ShardingRef parse_sharding(Scanner& in) {
     unreduced = parse_dim(in);
     in.expect(";", "after the unreduced axes");
   }
+  if (in.accept("reduced")) {
+    reduced = parse_dim(in);
+    in.expect(";", "after the reduced axes");
+  }
   if (in.accept("memory")) {
     parts.memory = in.quoted('\'');
     in.expect(";", "after the kind of memory");
@@ -470,6 +499,7 @@ ShardingRef parse_sharding(Scanner& in) {
   for (const NamedDim& dim : dims)
     parts.dims.push_back({numbers(in, begin, parts.mesh, dim.axes), dim.open});
   parts.unreduced = numbers(in, begin, parts.mesh, unreduced.axes);
+  parts.reduced = numbers(in, begin, parts.mesh, reduced.axes);
   return placed<ShardingRef>(in, begin, [&] { return make_sharding(parts); });
 }
 

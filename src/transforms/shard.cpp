@@ -31,11 +31,13 @@ class Sharder {
     at_op(op, [&] { apply(op); });
   }
 
-  // The value as one that varies over these axes too, and over which it varies then.
+  // The value as one that varies over these axes too, with their marks, and over which it varies
+  // then. A mark takes nothing to add: what varies may be taken for summands.
   std::pair<Value, AxisSet> at_least(Value v, AxisSet least) {
-    AxisSet own = varying(v), missing = least & ~own;
+    AxisSet own = varying(v), missing = without_marks(least & ~own);
     Val x{&b_, mapped(v)};
-    return {missing ? pvary(x, names_of(missing)).value : x.value, own | least};
+    return {missing ? pvary(x, names_of(missing)).value : x.value,
+            weft::without(own, without_marks(least)) | least};
   }
 
  private:
@@ -83,7 +85,7 @@ class Sharder {
       // Within the op's graphs all values are taken to vary alike, which collectives would change.
       if (op.attrs && c.set_of(axis_names_of(op.attrs)))
         missing_rule(d, "collectives over axes of a mesh in its graphs");
-      c.apply(c.all());
+      c.apply(c.of_results());
     }
     for (uint32_t i = 0; i < op.num_results; ++i)
       set(Value{op.results_begin + i}, c.results[i], c.result_varying[i]);

@@ -38,6 +38,7 @@ std::vector<AttrsRef> attrs_of(const OpDef& op) {
       {"name", {{{"name", std::string("n")}}}},
       {"device_put", {{{"memory", std::string("pinned_host")}, {"source", std::string("device")}}}},
       {"pvary", {{{"axes", std::vector<std::string>{"i"}}}}},
+      {"vary_cast", {{{"axes", std::vector<std::string>{"i"}}, {"unreduced", true}}}},
       {"sharding_constraint", {{{"sharding", make_sharding({.mesh = make_mesh({{"x", 2}})})}}}},
       {"reduce_precision", {{{"exponent_bits", int64_t{5}}, {"mantissa_bits", int64_t{7}}}}},
       {"convert_element_type",

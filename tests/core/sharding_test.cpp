@@ -2,6 +2,7 @@
 #include "weft/sharding.h"
 
 #include "check.h"
+#include "weft/graph_rules.h"
 
 using namespace weft;
 
@@ -42,6 +43,10 @@ TEST(shardings_are_interned) {
   CHECK(make_sharding({.mesh = grid(), .unreduced = {1, 0}}) ==
         make_sharding({.mesh = grid(), .unreduced = {0, 1}}));
   CHECK(make_sharding({.mesh = grid()})->is_replicated() && !rows->is_replicated());
+  ShardingRef marked = make_sharding({.mesh = grid(), .unreduced = {0}, .reduced = {1}});
+  CHECK(of_cotangents(marked) == make_sharding({.mesh = grid(), .unreduced = {1}, .reduced = {0}}));
+  CHECK(with_reduced(with_unreduced(marked, {}), {}) == make_sharding({.mesh = grid()}));
+  CHECK(of_cotangents(rows) == rows);
   CHECK(make_sharding({.mesh = grid(), .dims = {{{}, true}}})->is_open() && !rows->is_open());
   CHECK(rows->number() != device_sharding(0)->number());
   CHECK(device_sharding(1) == device_sharding(1) && device_sharding(1) != device_sharding(2));
@@ -51,6 +56,8 @@ TEST(bad_shardings) {
   CHECK_THROWS(kValue, "got 'x' twice", make_sharding({.mesh = grid(), .dims = {{{0}}, {{0}}}}));
   CHECK_THROWS(kValue, "'y' twice",
                make_sharding({.mesh = grid(), .dims = {{{1}}}, .unreduced = {1}}));
+  CHECK_THROWS(kValue, "'y' twice",
+               make_sharding({.mesh = grid(), .unreduced = {1}, .reduced = {1}}));
   CHECK_THROWS(kValue, "got axis 2", make_sharding({.mesh = grid(), .dims = {{{2}}}}));
 }
 
@@ -79,4 +86,19 @@ TEST(text_of_shardings) {
   CHECK_EQ(cat(s), std::string("sharding<['x'], [], [?]; unreduced ['a\\'b']; memory "
                                "'pinned_host'; mesh<'x': 2, 'a\\'b': explicit 4>>"));
   CHECK_EQ(cat(device_sharding(3)), std::string("sharding<; mesh<; 3>>"));
+  ShardingRef marked = make_sharding({.mesh = s->mesh(), .unreduced = {1}, .reduced = {0}});
+  CHECK_EQ(cat(marked), std::string("sharding<; unreduced ['a\\'b']; reduced ['x']; "
+                                    "mesh<'x': 2, 'a\\'b': explicit 4>>"));
+  CHECK(shown(marked).starts_with("P(unreduced={'a\\'b'}, reduced={'x'}) on "));
+}
+
+TEST(marks_of_axes) {
+  AxisSet x = 1, y = 2;
+  CHECK_EQ(unreduced_of(as_unreduced(x) | y), x);
+  CHECK_EQ(reduced_of(as_unreduced(x) | as_reduced(y)), y);
+  CHECK_EQ(without(as_unreduced(x) | as_reduced(y), x), as_reduced(y));
+  CHECK_EQ(joined(as_reduced(x), y), as_reduced(x) | y);
+  CHECK_EQ(joined(as_reduced(x), x), x);
+  CHECK_EQ(joined(as_reduced(x), as_unreduced(x)), x);
+  CHECK_EQ(joined(as_unreduced(x), as_unreduced(x)), as_unreduced(x));
 }

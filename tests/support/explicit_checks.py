@@ -508,6 +508,102 @@ def no_communication():
         run(x)
 
 
+def marks():
+    """shard_maps of what is unreduced and reduced: types, values, parts and derivatives."""
+    left, right = HOST.reshape(16, 8) / 64, HOST / 64
+    part, ones = P("x", unreduced={"y"}), np.ones((16, 16), np.float32)
+
+    def typed(x, expected):
+        assert str(weft.typeof(x)) == expected, (weft.typeof(x), expected)
+        return x
+
+    def close(x, expected):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(expected), rtol=1e-3, atol=1e-3)
+
+    with weft.set_mesh(MESH):
+        x, w = weft.reshard(left, P("x", "y")), weft.reshard(right, P("y", None))
+        multiply = weft.shard_map(wnp.matmul, in_specs=(P("x", "y"), P("y")), out_specs=part)
+        add_up = weft.shard_map(lambda s: lax.psum(s, "y"), out_specs=P("x"))
+        scatter = weft.shard_map(
+            lambda s: lax.psum_scatter(s, "y", scatter_dimension=1, tiled=True),
+            in_specs=part,
+            out_specs=P("x", "y"),
+        )
+        for f in (multiply, weft.jit(multiply)):
+            sums = typed(f(x, w), "float32[16@x,16]{U:y}")
+            own = [np.asarray(s.data) for s in sums.addressable_shards]
+            n = MESH.shape["y"]
+            same(np.concatenate([sum(own[i : i + n]) for i in range(0, 8, n)]), left @ right)
+            same(weft.reshard(sums, P("y")), left @ right)
+            for g in (add_up, weft.jit(add_up), scatter, weft.jit(scatter)):
+                same(g(sums), left @ right)
+            slopes = weft.jit(weft.grad(lambda s: (add_up(s + s) ** 2).sum()))(sums)
+            same(typed(slopes, "float32[16@x,16]{R:y}"), 8 * (left @ right))
+        loss = lambda x, w: (scatter(multiply(x, w)) ** 2).sum()
+        expected = weft.grad(lambda x, w: ((x @ w) ** 2).sum(), (0, 1))(left, right)
+        for g in (weft.grad(loss, (0, 1)), weft.jit(weft.grad(loss, (0, 1)))):
+            for got, want in zip(g(x, w), expected, strict=True):
+                close(got, want)
+        # In the body of a loop XLA is told nothing of sums.
+        summed = lambda s: lax.scan(lambda c, _: (c + add_up(multiply(x, w)), None), s, length=3)[0]
+        same(weft.jit(summed)(weft.reshard(0 * ones, P("x"))), 3 * (left @ right))
+
+        # Weights that are gathered for a product, and whose gradients are scattered.
+        gather = weft.shard_map(
+            lambda w: lax.all_gather(w, "x", tiled=True, to="reduced"),
+            in_specs=P("x"),
+            out_specs=P(reduced={"x"}),
+        )
+        rows, weights = weft.reshard(right.T, P("x")), weft.reshard(right, P("x"))
+        whole = typed(gather(weights), "float32[8,16]{R:x}")
+        same(whole, right)
+        model = lambda w, rows: wnp.sin(rows @ w).sum()
+        expected = weft.grad(model)(right, right.T)
+        given = weft.grad(lambda w: model(gather(w), rows))
+        for g in (given, weft.jit(given)):
+            close(g(weights), expected)
+        slope = weft.jit(weft.grad(model))(whole, rows)
+        close(weft.reshard(typed(slope, "float32[8,16]{U:x}"), P()), expected)
+        twice_differentiated = weft.grad(lambda w: (weft.grad(model)(w, right.T) ** 2).sum())
+        second = weft.grad(lambda w: (weft.grad(lambda w: model(gather(w), rows))(w) ** 2).sum())
+        close(weft.jit(second)(weights), twice_differentiated(right))
+
+        # What explicit mode hands on of it.
+        for f, expected in (
+            (lambda r: wnp.sin(r) * 2, "float32[8,16]{R:x}"),
+            (lambda r: r.T.sum(1), "float32[16]{R:x}"),
+            (lambda r: r[None] + r, "float32[1,8,16]{R:x}"),
+            (wnp.zeros_like, "float32[8,16]{R:x}"),
+            (lambda r: rows @ r, "float32[16@x,16]"),
+            (lambda r: r @ weft.reshard(right.T, P()), "float32[8,8]"),
+            (lambda r: weft.reshard(r, P("y")), "float32[8@y,16]"),
+            (lambda r: weft.reshard(r, P(reduced={"x", "y"})), "float32[8,16]{R:(x,y)}"),
+        ):
+            for g in (f, weft.jit(f)):
+                typed(g(whole), expected)
+        with raises(ShardingTypeError, "reduced over the same axes", "{R:x}", ".py:"):
+            whole * weft.reshard(right, P())
+        reduced = weft.reshard(ones, P("x", reduced={"y"}))
+        products = weft.jit(lambda s: typed(s * reduced, "float32[16@x,16]{U:y}"))(multiply(x, w))
+        same(weft.reshard(products, P()), left @ right)
+
+        for spec, argument in ((part, reduced), (P("x"), multiply(x, w)), (P(), whole)):
+            with raises(ValueError, "unreduced and reduced as in_specs says"):
+                weft.shard_map(lambda s: s, in_specs=spec, out_specs=spec)(argument)
+        with raises(NotImplementedError, "all axes of the mesh to be manual"):
+            weft.shard_map(lambda s: s, in_specs=part, out_specs=part, axis_names={"x"})(
+                multiply(x, w)
+            )
+        # Without check_vma the sums are not divided among devices.
+        unchecked = weft.shard_map(
+            wnp.matmul, in_specs=(P("x", "y"), P("y")), out_specs=part, check_vma=False
+        )
+        total = lambda x, w: wnp.sin(weft.reshard(unchecked(x, w), P("x"))).sum()
+        want = weft.grad(lambda x, w: wnp.sin(x @ w).sum(), (0, 1))(left, right)
+        for got, expected in zip(weft.jit(weft.grad(total, (0, 1)))(x, w), want, strict=True):
+            close(got, expected)
+
+
 if __name__ == "__main__":
     count, bad = rows(int(sys.argv[1]))
     types()
@@ -519,6 +615,7 @@ if __name__ == "__main__":
     parts()
     modes()
     unreduced()
+    marks()
     with weft.set_mesh(MESH):
         no_communication()
     assert not bad, "\n".join([f"{len(bad)} of {count} rows"] + bad[:40])

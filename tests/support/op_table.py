@@ -292,7 +292,7 @@ NO_ROW = {
         "there only within vmap(axis_name=...); test_collectives.py covers it",
     ),
     **dict.fromkeys(
-        ["pullback", "pushforward", "pvary", "shard_map", "vary_like"],
+        ["pullback", "pushforward", "pvary", "shard_map", "vary_cast", "vary_like"],
         "it is for programs on a mesh; test_shard_map.py covers it",
     ),
     **dict.fromkeys(

@@ -68,8 +68,8 @@ class ShapeDtypeStruct:
     # `_place` is a Format where that has a layout.
     sharding = property(lambda self: getattr(self._place, "sharding", self._place))
     manual_axis_type = property(lambda self: self._manual)
-    # The axes over which it varies; None where that is not known.
-    _varying = property(lambda self: self._manual and tuple(self._manual.varying))
+    # The axes over which it varies, is unreduced and is reduced; None where that is not known.
+    _varying = property(lambda self: self._manual and self._manual._sets)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
@@ -252,13 +252,16 @@ class ShapedArray(ShapeDtypeStruct):
         return "" if self.memory_space is Space.Device else f"<{self.memory_space.name.lower()}>"
 
     def _axes(self):
-        """Over which axes of meshes it varies, and sums are yet to be made: "{V:x, U:y}"."""
-        unreduced = frozenset() if self._place is None else self._place.spec.unreduced
-        if not unreduced:
+        """Over which axes of meshes it varies, is unreduced and is reduced: "{V:x, U:y, R:z}"."""
+        spec = None if self._place is None else self._place.spec
+        if spec is None or not (spec.unreduced or spec.reduced):
             return "" if self._manual is None else self._manual._short()
         from weft.sharding import ManualAxisType
 
-        return (self._manual or ManualAxisType()).update(unreduced=unreduced)._short()
+        own = self._manual or ManualAxisType()
+        return own.update(
+            unreduced=own.unreduced | spec.unreduced, reduced=own.reduced | spec.reduced
+        )._short()
 
     def _dims(self):
         if self._place is None:
@@ -353,12 +356,13 @@ def typed(x):
     return ShapeDtypeStruct(x.shape, x.dtype) if has_type else x
 
 
-def _manual(names):
-    if names is None:
+def _manual(sets):
+    if sets is None:
         return None
     from weft.sharding import ManualAxisType
 
-    return ManualAxisType(varying=frozenset(names))
+    varying, unreduced, reduced = map(frozenset, sets)
+    return ManualAxisType(varying=varying, unreduced=unreduced, reduced=reduced)
 
 
 def _split(x, ndim):

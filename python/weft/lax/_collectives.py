@@ -27,7 +27,6 @@ from weft.dtypes import dtype_of, is_bool
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
-    NotImplementedRuleError,
     ShapeError,
 )
 from weft.lax._creation import full_like, iota
@@ -162,8 +161,21 @@ def axis_index(axis_name):
     return index
 
 
+# By what a value is along the axes (None: that is not known), and what it is to be: the op, and
+# what it is told.
+_CASTS = {
+    ("invarying", "varying"): ("pvary", {}),
+    ("invarying", "reduced"): ("pvary", {"reduced": True}),
+    ("varying", "unreduced"): ("vary_cast", {"unreduced": True}),
+    ("reduced", "varying"): ("vary_cast", {"unreduced": False}),
+    (None, "varying"): ("pvary", {}),
+    (None, "reduced"): ("pvary", {"reduced": True}),
+    (None, "unreduced"): ("vary_cast", {"unreduced": True}),
+}
+
+
 def pcast(x, axis_name, *, to):
-    """The tree of arrays, counted from here on as such that may differ along axes of a mesh.
+    """The tree of arrays, which count from here on as another kind along axes of a mesh.
 
     Within a shard_map with check_vma, values that vary over other axes than the values they meet
     are cast where they meet. A cast of one's own says where: the cotangents are summed up over the
@@ -171,12 +183,14 @@ def pcast(x, axis_name, *, to):
 
     Args:
       x: tree of arrays.
-      axis_name: name of a manual axis of the mesh, or several.
-      to: "varying".
+      axis_name: name of a manual axis of the mesh, or a tuple of several.
+      to: "varying", of values that are the same along the axes, or reduced: they may differ.
+        "unreduced", of those that vary: they are summands, and their sum is yet to be made.
+        "reduced", of those that are the same: they stay so, and their cotangents are summands.
 
-    Raises ValueError for another `to`, for a value that varies over one of the axes already, and
-    where nothing is mapped; UnboundAxisNameError (a NameError) for a name that nothing around the
-    call gives; NotImplementedError for to="reduced" and "unreduced".
+    Raises TypeError for a set of axes, ValueError for another `to`, for a value that is not of a
+    kind from which there is a cast, or of several kinds along the axes, and where nothing is
+    mapped; UnboundAxisNameError (a NameError) for a name that nothing around the call gives.
 
     Examples:
       >>> mesh = weft.make_mesh((1,), ("i",))
@@ -184,6 +198,8 @@ def pcast(x, axis_name, *, to):
       >>> weft.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P("i"))(wnp.arange(2))
       Array([0, 1], dtype=int32)
     """
+    if isinstance(axis_name, (set, frozenset)):
+        raise ArgumentTypeError(f"[pcast] expected a name or a tuple of names; got {axis_name!r}")
     if to not in ("varying", "reduced", "unreduced"):
         raise AttributeValueError(
             f"[pcast] expected to='varying', 'reduced' or 'unreduced'; got {to!r}"
@@ -198,46 +214,52 @@ def pcast(x, axis_name, *, to):
     _distinct_names(names, "pcast")
 
     def one(leaf):
-        over, others = _known_to_vary(leaf, names)
-        if to == "unreduced" and others:
+        kind = _kind(leaf, names, "pcast")
+        if (kind, to) not in _CASTS:
+            kinds = " or ".join(repr(k) for k, other in _CASTS if k and other == to)
             raise AttributeValueError(
-                f"[pcast] expected a value that varies over the axes {names} for to='unreduced'; "
+                f"[pcast] expected a value that is {kinds} along the axes {names} for to={to!r}; "
                 f"got a {typeof(leaf)}"
             )
-        if to != "unreduced" and over:
-            listed = ", ".join(map(repr, over))
-            raise AttributeValueError(
-                f"[pcast] expected a value that is the same along the axes {names}; got a "
-                f"{typeof(leaf)}, which varies over {listed} already"
-            )
-        if to != "varying":
-            raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
-        return _core.bind("pvary", leaf, axes=names)
+        op, options = _CASTS[kind, to]
+        return _core.bind(op, leaf, axes=names, **options)
 
     return _map(one, x)
 
 
-def _known_to_vary(x, names):
-    """Of the names those of axes over which it is known to vary, and of those over which not."""
+def _kind(x, names, op):
+    """What a value is along the axes: "varying", "unreduced", "reduced", "invarying"; None where
+    that is not known.
+
+    Raises ValueError where it is not the same kind along all of them.
+    """
     known = _core.varying_axes()
-    over = _core.varying_of(x) if known else None
-    if over is None:
-        return [], []
-    return [n for n in names if n in over], [n for n in names if n in known and n not in over]
+    sets = _core.varying_of(x) if known else None
+    if sets is None:
+        return None
 
+    def along(name):
+        found = zip(("varying", "unreduced", "reduced"), sets, strict=True)
+        return next((kind for kind, own in found if name in own), "invarying")
 
-def _check_alike(x, names, op):
-    """Raises where a sum is over axes over which it varies and such over which it does not."""
-    if len(names) < 2:
-        return
-    over, others = _known_to_vary(x, names)
-    if over and others:
-        cast = ", ".join(map(repr, others))
+    kinds = {along(name) for name in names if name in known}
+    if len(kinds) > 1:
         raise AttributeValueError(
-            f"[{op}] expected a value that varies over all of the axes {names}, or over none; got "
-            f"a {typeof(x)}\n  Cast it with lax.pcast(x, ({cast},), to='varying') first, or leave "
-            "out the axes along which it is the same."
+            f"[{op}] expected a value of one kind along the axes {names}; got a {typeof(x)}, which "
+            f"is {' and '.join(sorted(kinds))}\n  Cast it with lax.pcast first, or leave out some "
+            "of the axes."
         )
+    return kinds.pop() if kinds else None
+
+
+def _check_unmarked(x, names, op, marks=("unreduced", "reduced")):
+    """Raises where a value is unreduced or reduced along one of the axes."""
+    for name in names:
+        kind = _kind(x, (name,), op)
+        if kind in marks:
+            raise AttributeValueError(
+                f"[{op}] expected a value that is not {kind} along {name!r}; got a {typeof(x)}"
+            )
 
 
 def _own_entry(table, names):
@@ -276,7 +298,12 @@ def _reduction(op, reduce, axis_name, groups):
     """The function that reduces one array, along axes of its own and then over lanes."""
     names, own_axes = _apart(axis_name)
     over_lanes = _over_lanes(op, reduce, names, groups)
-    return lambda x: over_lanes(_along(x, own_axes, op))
+
+    def one(x):
+        _check_unmarked(x, _names(names), op)
+        return over_lanes(_along(x, own_axes, op))
+
+    return one
 
 
 def _over_lanes(op, reduce, axis_name, groups):
@@ -324,7 +351,9 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
     def one(leaf):
         leaf = _core.asarray(leaf)
-        _check_alike(leaf, names, "psum")
+        if len(names) > 1:
+            _kind(leaf, names, "psum")
+        _check_unmarked(leaf, names, "psum", ("reduced",))
         return add(leaf)
 
     return tree.unflatten([one(leaf) for leaf in leaves])
@@ -397,6 +426,7 @@ def pbroadcast(x, axis_name, source):
     lanes = np.unravel_index(source, [_core.axis_size(name) for name in names])
 
     def one(leaf):
+        _check_unmarked(leaf, names, "pbroadcast")
         for name, lane in zip(names, lanes, strict=True):
             leaf = _core.bind("pbroadcast", leaf, axis_name=(name,), source=int(lane))
         return leaf
@@ -437,14 +467,15 @@ def ppermute(x, axis_name, perm):
     """
     names, size = _checked_names(axis_name, "ppermute")
     pairs = _checked_pairs(perm, size)
-    if len(names) == 1:
-        return _map(lambda leaf: _core.bind("ppermute", leaf, axis_name=names, perm=pairs), x)
     source = np.full(size, -1)
     for a, b in pairs:
         source[b] = a
-    own = _own_entry(source, names)
+    own = _own_entry(source, names) if len(names) > 1 else None
 
     def one(leaf):
+        _check_unmarked(leaf, names, "ppermute")
+        if own is None:
+            return _core.bind("ppermute", leaf, axis_name=names, perm=pairs)
         got = all_gather(leaf, names)[own.clip(0)]
         return select(broadcast_in_dim(own >= 0, got.shape, ()), got, full_like(got, 0))
 
@@ -495,7 +526,8 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
       axis: along which the values are lined up: a new axis, or, if `tiled`, one that `x` has.
       to: "varying": the result may differ along axes of a mesh, and each lane's has a cotangent of
         its own; "invarying": it counts as the same along them, and all have one cotangent, of which
-        a lane gets its part; "reduced" is as "varying". Makes no difference under vmap.
+        a lane gets its part; "reduced": it counts as the same, and the lanes' cotangents are
+        summands of one. Makes no difference under vmap.
 
     Returns arrays of the shape of `x`, but with a new axis of the number of lanes, or with `axis`
     as many times as large.
@@ -526,10 +558,17 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
                 lanes,
                 all_gather_dimension=at,
                 invariant=to == "invarying",
+                reduced=to == "reduced",
             )
         return leaf
 
     def one(leaf):
+        _check_unmarked(leaf, names, "all_gather")
+        if to == "reduced" and _kind(leaf, names, "all_gather") == "invarying":
+            raise AttributeValueError(
+                f"[all_gather] expected a value that varies over {names} for to='reduced'; got a "
+                f"{typeof(leaf)}"
+            )
         if tiled:
             return gathered(leaf, normalize_axis(axis, ndim_of(leaf), "all_gather"))
         at = normalize_axis(axis, ndim_of(leaf) + 1, "all_gather")
@@ -563,7 +602,9 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
         at = normalize_axis(scatter_dimension, ndim_of(leaf), "psum_scatter")
         check = _check_divisible if tiled else _check_size
         check(leaf, at, lanes, "psum_scatter", "scatter_dimension")
-        _check_alike(leaf, names, "psum_scatter")
+        if len(names) > 1:
+            _kind(leaf, names, "psum_scatter")
+        _check_unmarked(leaf, names, "psum_scatter", ("reduced",))
         if groups is not None and len(names) > 1:
             total = _group_rows(leaf, groups, size, names).sum(axis=0)
             blocks = move_axis(_split(total, at, (lanes,)), at, 0)
@@ -648,6 +689,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         )
 
     def one(leaf):
+        _check_unmarked(leaf, names, "all_to_all")
         ndim = ndim_of(leaf)
         split = normalize_axis(split_axis, ndim, "all_to_all")
         concat = normalize_axis(concat_axis, ndim, "all_to_all")

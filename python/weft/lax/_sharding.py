@@ -70,7 +70,7 @@ def _where_it_divides(placement, shape):
     dims = [entry(size, dim) for size, dim in zip(shape, placement.dims, strict=False)]
     if dims == list(placement.dims):
         return placement
-    return _core.make_sharding(mesh, dims, placement.unreduced, placement.memory)
+    return _core.make_sharding(mesh, dims, placement.unreduced, placement.memory, placement.reduced)
 
 
 def _on_devices(placement, mesh):
@@ -78,7 +78,9 @@ def _on_devices(placement, mesh):
     own = placement.mesh
     if own.devices or (own.names, own.sizes) != (mesh.names, mesh.sizes):
         return placement
-    return _core.make_sharding(mesh, placement.dims, placement.unreduced, placement.memory)
+    return _core.make_sharding(
+        mesh, placement.dims, placement.unreduced, placement.memory, placement.reduced
+    )
 
 
 def axis_types_here(mesh):
@@ -208,7 +210,7 @@ def placed_like(x, like):
     if _core.is_on_host(like):
         x = in_memory(x, "pinned_host")
     split = _core.split_of(like)
-    if split is None or split.is_replicated:
+    if split is None or (split.is_replicated and not split.reduced):
         return x
     if isinstance(x, _core.Tracer):
         return _core.bind("sharding_constraint", x, sharding=split)

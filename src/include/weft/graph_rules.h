@@ -85,9 +85,27 @@ struct VmapGraph {
 
 // The axes of a mesh over which a value varies: bit i stands for the i-th of a list of names. Where
 // a program is written for one part of its arrays (shard_map), a value that does not vary over an
-// axis is known to be the same for all parts along it.
-using AxisSet = uint32_t;
-inline constexpr size_t kMaxManualAxes = 32;
+// axis is known to be the same for all parts along it. Axes over which it varies may bear a mark, a
+// further bit: along unreduced ones the values of the parts are summands, which are yet to be
+// added; along reduced ones they are the same, and their cotangents are summands.
+using AxisSet = uint64_t;
+inline constexpr size_t kMaxManualAxes = 21;
+constexpr AxisSet without_marks(AxisSet set) { return set & ((AxisSet{1} << kMaxManualAxes) - 1); }
+constexpr AxisSet unreduced_of(AxisSet set) { return without_marks(set >> kMaxManualAxes); }
+constexpr AxisSet reduced_of(AxisSet set) { return without_marks(set >> 2 * kMaxManualAxes); }
+// Axes without marks, marked.
+constexpr AxisSet as_unreduced(AxisSet axes) { return axes | axes << kMaxManualAxes; }
+constexpr AxisSet as_reduced(AxisSet axes) { return axes | axes << 2 * kMaxManualAxes; }
+// The set without these axes, which bear no marks, and without the marks of theirs.
+constexpr AxisSet without(AxisSet set, AxisSet axes) {
+  return set & ~(as_unreduced(axes) | as_reduced(axes));
+}
+// What varies as either does: an axis over which both vary keeps a mark that both have.
+constexpr AxisSet joined(AxisSet a, AxisSet b) {
+  AxisSet both = without_marks(a & b), marks = a & b & ~both;
+  return without(a, both) | without(b, both) | both |
+         (marks & (as_unreduced(both) | as_reduced(both)));
+}
 
 struct ShardOptions {
   std::vector<std::string> axes;     // of the mesh, those for whose parts the program is written

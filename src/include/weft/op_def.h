@@ -213,6 +213,8 @@ class WEFT_API EmitCtx {
   // are yet to be made, the compiler has to know it of this value as well. Returns the value's new
   // name.
   virtual std::string with_pending_sums(const std::string& name, size_t i = 0) = 0;
+  // Whether the compiler is told of such sums here, as it is in the main function only.
+  virtual bool tells_sums() const = 0;
   virtual bool has_several_devices() const = 0;  // arrays may be split over them
 
   // The symbol of a mesh in the module, "@mesh".
@@ -407,9 +409,9 @@ struct ShardCtx : RuleCtx {
   AxisSet set_of(std::span<const std::string> names,
                  std::vector<std::string>* rest = nullptr) const;
   std::vector<std::string> names_of(AxisSet set) const;
-  // "f32[4]{V:x}", "f32[4]{V:(x,y)}": the type of a value that varies over these axes.
+  // "f32[4]{V:x}", "f32[4]{V:(x,y), U:z}": the type of a value that varies over these axes.
   std::string text(TypeRef type, AxisSet set) const;
-  // The axes over which any operand varies.
+  // The axes over which any operand varies, with the marks that all have.
   AxisSet all() const;
   // Operand i, as one that varies over these axes too.
   Val as(size_t i, AxisSet set) const;
@@ -419,10 +421,16 @@ struct ShardCtx : RuleCtx {
   }
   // The op on operands that all vary over these axes.
   void apply(AxisSet set);
+  // The same where the op may hand on sums that are yet to be made. Throws kSharding or
+  // kNotImplemented if a user's op cannot be computed of operands with their marks.
+  AxisSet of_results() const;
 };
 using ShardRule = std::function<void(ShardCtx&)>;
 // The value as one that varies over axes over which it does not.
 WEFT_API Val pvary(Val x, const std::vector<std::string>& axes);
+// A value that varies as one that is unreduced; or, if not `unreduced`, a reduced one as one that
+// varies.
+WEFT_API Val vary_cast(Val x, const std::vector<std::string>& axes, bool unreduced);
 
 // How an op's results are split over the axes of type kExplicit of a mesh, given how its operands
 // are. The rule appends one sharding per result, or fails with kSharding where several are as good.
@@ -495,8 +503,10 @@ enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
 // Which sums over axes of a mesh are yet to be made of an op's results (ShardingParts::unreduced).
 enum class Sums : uint8_t {
   kOfLinear,  // those of the operands, if it is linear in all that have any; else there may be none
-  kHandedOn,  // those of the operand
-  kPlaced,    // as `place` says
+  kOfProduct,  // those of the operand that has any, if the other is reduced along the same axes
+  kHandedOn,   // those of the operand
+  kPlaced,     // as `place` says: those of the attribute `sharding`
+  kOfSpecs,    // the same, of in_specs and out_specs
 };
 
 // How passes may treat an op whose operands are the inputs of its only graph and whose results are
@@ -544,6 +554,7 @@ struct OpDef : OpInfo {
   bool adds = false;  // the result is the sum of the two operands
   // Of operands that are not mapped, `batch` makes one op that reads them once.
   bool shares_unmapped = false;
+  bool places_sums() const { return sums == Sums::kPlaced || sums == Sums::kOfSpecs; }
   MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
   LoopRule loop;             // null: it is no such loop
   ShardRule shard;           // null: results vary over the axes over which any operand does

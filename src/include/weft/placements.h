@@ -52,6 +52,7 @@ class WEFT_API Placements {
  private:
   bool goes_with_any(const PlaceCtx& c, size_t operand, Value v) const;
   Dims joint_sums(const PlaceCtx& c) const;
+  Dims joint_reduced(const PlaceCtx& c, std::span<const Value> operands, const Dims& sums) const;
   std::string joint_memory(const PlaceCtx& c, std::span<const Value> operands) const;
   template <typename Ops>
   void apply(const Ops& ops, const Op& op, bool strict);

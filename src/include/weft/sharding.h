@@ -86,6 +86,7 @@ struct ShardingParts {
   MeshRef mesh = nullptr;
   std::vector<DimSharding> dims = {};  // of the first dimensions; the others are not split
   Dims unreduced = {};      // axes along which the parts are yet to be added; in any order
+  Dims reduced = {};        // axes along which those of cotangents are; in any order
   std::string memory = {};  // kind of memory; "": the default one
 };
 
@@ -99,6 +100,7 @@ class Sharding {
   std::span<const DimSharding> dims() const { return parts_.dims; }
   WEFT_API const DimSharding& dim(size_t i) const;
   const Dims& unreduced() const { return parts_.unreduced; }  // ascending
+  const Dims& reduced() const { return parts_.reduced; }      // ascending
   const std::string& memory() const { return parts_.memory; }
   // Whether every device has the whole array.
   bool is_replicated() const { return parts_.dims.empty() && parts_.unreduced.empty(); }
@@ -122,6 +124,9 @@ WEFT_API ShardingRef make_sharding(ShardingParts parts);
 WEFT_API ShardingRef device_sharding(int32_t device, std::string memory = {});
 // The same, where the parts are yet to be added along these axes.
 WEFT_API ShardingRef with_unreduced(ShardingRef sharding, const Dims& axes);
+WEFT_API ShardingRef with_reduced(ShardingRef sharding, const Dims& axes);
+// That of the cotangents of a value: what is unreduced is reduced, and the other way round.
+WEFT_API ShardingRef of_cotangents(ShardingRef sharding);
 
 // In how many blocks dimension i is split.
 WEFT_API int64_t num_blocks(ShardingRef sharding, size_t i);
@@ -140,7 +145,7 @@ WEFT_API Dims block_of(ShardingRef sharding, int rank, int64_t position);
 // mesh<'x': 2, 'y': explicit 4; 0, 1, 2, 3, 4, 5, 6, 7>; without the numbers of an abstract one.
 WEFT_API Text& operator<<(Text& out, MeshRef mesh);
 // sharding<['x'], [], ['y', ?]; mesh<...>>, where ? marks an open dimension; before the mesh may
-// stand "unreduced ['x']; " and "memory 'pinned_host'; ".
+// stand "unreduced ['x']; ", "reduced ['x']; " and "memory 'pinned_host'; ".
 WEFT_API Text& operator<<(Text& out, ShardingRef sharding);
 // The same as users write them, for messages: Mesh('x': 2, 'y': explicit 4; devices 0 to 7), and
 // P('x', None, UNCONSTRAINED) on Mesh(...). No parsing finds these again.

@@ -340,14 +340,14 @@ void shard_cond(ShardCtx& c) {
   ShardOptions options{.axes = c.axes, .inputs = {}, .at_least = {}, .strict = c.strict};
   Vals operands;
   for (size_t i = 1; i < c.size(); ++i) {
-    options.inputs.push_back(c.varying[i] | index);
+    options.inputs.push_back(joined(c.varying[i], index));
     operands.push_back(c.as(i, options.inputs.back()));
   }
   options.at_least = SmallVector<AxisSet, 8>(c.out_types.size(), index);
   SmallVector<AxisSet, 8> all = options.at_least;
   for (const GraphRef& graph : branches(c.attr())) {
     auto made = c.transforms->shard(graph, options);
-    for (size_t i = 0; i < all.size(); ++i) all[i] |= made->outputs[i];
+    for (size_t i = 0; i < all.size(); ++i) all[i] = joined(all[i], made->outputs[i]);
   }
   options.at_least = all;
   std::vector<GraphRef> graphs;

@@ -165,7 +165,7 @@ GraphRef sharded_rule(const Transforms& transforms, const GraphRef& graph,
                       const ShardOptions& options, std::string_view what) {
   auto made = transforms.shard(graph, options);
   for (size_t i = 0; i < options.at_least.size(); ++i) {
-    AxisSet extra = made->outputs[i] & ~options.at_least[i];
+    AxisSet extra = without_marks(made->outputs[i] & ~options.at_least[i]);
     if (!extra) continue;
     fail(ErrorKind::kValue, "expected ", what, " to give, as number ", i, ", a ",
          graph->output_types()[i], " that is the same along the axes of the mesh along which what ",

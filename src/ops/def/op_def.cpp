@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/def/axes.h"
+#include "ops/def/marks.h"
 #include "weft/build.h"
 
 namespace weft {
@@ -117,21 +118,52 @@ std::vector<std::string> ShardCtx::names_of(AxisSet set) const {
 }
 
 std::string ShardCtx::text(TypeRef type, AxisSet set) const {
-  std::string names;
-  for (const std::string& name : names_of(set)) names += (names.empty() ? "" : ",") + name;
-  if (names.empty()) return cat(type);
-  return set & (set - 1) ? cat(type, "{V:(", names, ")}") : cat(type, "{V:", names, '}');
+  std::string text;
+  auto add = [&](const char* how, AxisSet own) {
+    std::vector<std::string> names = names_of(own);
+    if (names.empty()) return;
+    text += cat(text.empty() ? "{" : ", ", how, names.size() > 1 ? "(" : "");
+    for (const std::string& name : names) text += cat(&name == names.data() ? "" : ",", name);
+    if (names.size() > 1) text += ')';
+  };
+  AxisSet unreduced = unreduced_of(set), reduced = reduced_of(set);
+  add("V:", without_marks(set) & ~unreduced & ~reduced);
+  add("U:", unreduced);
+  add("R:", reduced);
+  return cat(type, text, text.empty() ? "" : "}");
 }
 
 AxisSet ShardCtx::all() const {
   AxisSet set = 0;
-  for (AxisSet s : varying) set |= s;
+  for (AxisSet s : varying) set = joined(set, s);
   return set;
 }
 
+AxisSet ShardCtx::of_results() const {
+  AxisSet set = all(), marked = 0, reduced = 0;
+  for (AxisSet s : varying) marked |= unreduced_of(s) | reduced_of(s), reduced |= reduced_of(s);
+  if (!marked) return set;
+  SmallVector<Marks, 4> marks;
+  for (AxisSet s : varying) marks.push_back({unreduced_of(s), reduced_of(s)});
+  std::optional<uint64_t> sums = sums_of_results(op, marks);
+  if (strict) {
+    std::string operands;
+    for (size_t i = 0; i < size(); ++i) operands += (i ? ", " : "") + text(in_types[i], varying[i]);
+    if (!sums) fail_sums(op, operands);
+    for (size_t i = 0; i < size() && op.elementwise; ++i)
+      if (in_types[i]->rank() && !b.as_literal(this->operands[i]) && reduced & ~varying[i])
+        fail_reduced(op, operands);
+  }
+  AxisSet made = sums.value_or(0), unreduced = unreduced_of(set) | made;
+  return without(set, unreduced) | unreduced | as_unreduced(made);
+}
+
 Val ShardCtx::as(size_t i, AxisSet set) const {
-  AxisSet missing = set & ~varying[i];
-  return missing && !b.as_literal(operands[i]) ? pvary(x(i), names_of(missing)) : x(i);
+  if (b.as_literal(operands[i])) return x(i);
+  AxisSet missing = without_marks(set & ~varying[i]);
+  AxisSet marked = reduced_of(varying[i]) & set & ~reduced_of(set);
+  Val made = missing ? pvary(x(i), names_of(missing)) : x(i);
+  return marked ? vary_cast(made, names_of(marked), false) : made;
 }
 
 void ShardCtx::apply(AxisSet set) {

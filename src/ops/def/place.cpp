@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/def/axes.h"
+#include "ops/def/marks.h"
 #include "weft/placements.h"
 
 namespace weft {
@@ -59,6 +60,14 @@ ShardingRef in_memory(ShardingRef sharding, std::string_view memory) {
   ShardingParts parts = sharding->parts();
   parts.memory = memory;
   return make_sharding(std::move(parts));
+}
+
+// The same, reduced along those of the axes over which it is not split.
+ShardingRef reduced_where_whole(ShardingRef sharding, const Dims& axes) {
+  Dims kept;
+  for (int64_t axis : axes)
+    if (!uses_axis(sharding, axis)) kept.push_back(axis);
+  return with_reduced(sharding, kept);
 }
 
 Split unsplit(TypeRef type) { return Split(type->shape().size()); }
@@ -280,8 +289,10 @@ ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
       if (mesh->axis(axis).type == AxisType::kExplicit) kept.push_back(axis);
     return kept;
   };
-  ShardingParts parts{
-      .mesh = mesh, .unreduced = explicit_ones(sharding->unreduced()), .memory = memory};
+  ShardingParts parts{.mesh = mesh,
+                      .unreduced = explicit_ones(sharding->unreduced()),
+                      .reduced = explicit_ones(sharding->reduced()),
+                      .memory = memory};
   for (const DimSharding& dim : sharding->dims())
     parts.dims.push_back({explicit_ones(dim.axes), false});
   return make_sharding(std::move(parts));
@@ -305,7 +316,12 @@ std::string split_text(TypeRef type, ShardingRef sharding) {
     t << '@' << names(axes);
   }
   t << ']';
-  if (!sharding->unreduced().empty()) t << "{U:" << names(sharding->unreduced()) << '}';
+  const Dims &unreduced = sharding->unreduced(), &reduced = sharding->reduced();
+  if (unreduced.empty() && reduced.empty()) return t.take();
+  t << '{';
+  if (!unreduced.empty()) t << "U:" << names(unreduced);
+  if (!reduced.empty()) t << (unreduced.empty() ? "R:" : ", R:") << names(reduced);
+  t << '}';
   return t.take();
 }
 
@@ -319,7 +335,7 @@ ShardingRef Placements::of(Value v) const {
 void Placements::set(Value v, ShardingRef sharding) {
   if (v.id >= of_.size()) of_.resize(v.id + 1, nullptr);
   of_[v.id] = sharding;
-  any_ |= !sharding->is_replicated() || !sharding->memory().empty();
+  any_ |= sharding != whole_;
 }
 
 void Placements::adopt(MeshRef mesh) {
@@ -396,12 +412,14 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   bool by_graphs = d.call != CallKind::kNone || d.loop.parts ||
                    (d.jvp_kind == JvpKind::kGraph && op.attrs && op.attrs->holds_graphs());
   std::string memory = by_graphs ? "" : joint_memory(c, ops.operands(op));
-  bool hands_on_sums = !by_graphs && d.sums != Sums::kPlaced;
-  Dims sums = hands_on_sums ? joint_sums(c) : Dims();
+  bool hands_on = !by_graphs && !d.places_sums();
+  Dims sums = hands_on ? joint_sums(c) : Dims();
+  Dims reduced = hands_on ? joint_reduced(c, ops.operands(op), sums) : Dims();
   std::vector<ShardingRef> out;
   for (uint32_t i = 0; i < op.num_results; ++i) {
     Value v{op.results_begin + i};
-    ShardingRef made = hands_on_sums ? with_unreduced(c.out[i], sums) : c.out[i];
+    ShardingRef made = c.out[i];
+    if (hands_on) made = reduced_where_whole(with_unreduced(made, sums), reduced);
     out.push_back(in_memory(made, made->memory().empty() ? memory : made->memory()));
     set(v, out.back());
     if (!constant) continue;
@@ -411,27 +429,54 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   if (strict && !by_graphs && !out.empty()) check_collectives(c, out);
 }
 
-// The axes along which the sums that the operands stand for are not made yet. They stay so in what
-// is linear in all of them, and nothing else can be computed of their parts.
+namespace {
+
+uint64_t bits_of(const Dims& axes) {
+  uint64_t bits = 0;
+  for (int64_t axis : axes) bits |= uint64_t{1} << axis;
+  return bits;
+}
+
+Dims axes_of(uint64_t bits) {
+  Dims axes;
+  for (int64_t axis = 0; bits >> axis; ++axis)
+    if (bits >> axis & 1) axes.push_back(axis);
+  return axes;
+}
+
+bool has_marks(const PlaceCtx& c) {
+  return std::ranges::any_of(
+      c.in, [](ShardingRef s) { return !s->unreduced().empty() || !s->reduced().empty(); });
+}
+
+}  // namespace
+
+// The axes along which the sums that the operands stand for are not made yet.
 Dims Placements::joint_sums(const PlaceCtx& c) const {
-  auto has_sums = [](ShardingRef s) { return !s->unreduced().empty(); };
-  auto first = std::find_if(c.in.begin(), c.in.end(), has_sums);
-  if (first == c.in.end()) return {};
-  if (c.op.sums == Sums::kHandedOn) return (*first)->unreduced();
-  bool is_linear = c.op.jvp_kind == JvpKind::kLinear || c.op.adds, alike = is_linear;
-  const std::vector<size_t>& args = c.op.linear_args;
+  if (!has_marks(c)) return {};
+  SmallVector<Marks, 4> marks;
+  for (ShardingRef s : c.in) marks.push_back({bits_of(s->unreduced()), bits_of(s->reduced())});
+  std::optional<uint64_t> sums = sums_of_results(c.op, marks);
+  if (!sums && c.strict) fail_sums(c.op, operands_text(c));
+  return axes_of(sums.value_or(0));
+}
+
+// The axes along which results are reduced: all operands are, but for constants, for scalars and
+// for what is split over the axis.
+Dims Placements::joint_reduced(const PlaceCtx& c, std::span<const Value> operands,
+                               const Dims& sums) const {
+  if (!has_marks(c)) return {};
+  uint64_t any = 0, missing = 0;
+  for (ShardingRef s : c.in) any |= bits_of(s->reduced());
   for (size_t i = 0; i < c.in.size(); ++i) {
-    bool counts = args.empty() || std::find(args.begin(), args.end(), i) != args.end();
-    alike &= c.in[i]->unreduced() == (counts ? (*first)->unreduced() : Dims());
+    bool counts = c.in_types[i]->rank() > 0;
+    if (!counts || (c.op.elementwise && goes_with_any(c, i, operands[i]))) continue;
+    uint64_t own = bits_of(c.in[i]->reduced()) | bits_of(c.in[i]->unreduced());
+    for (const DimSharding& dim : c.in[i]->dims()) own |= bits_of(dim.axes);
+    missing |= any & ~own;
   }
-  if (alike) return (*first)->unreduced();
-  if (c.strict)
-    fail(is_linear || c.op.commutative || c.op.mapped_sum ? ErrorKind::kSharding
-                                                          : ErrorKind::kNotImplemented,
-         "[", c.op.name, "] expected operands whose sums over axes of the mesh are made",
-         is_linear ? ", or are yet to be made over the same axes" : "", "; got ", operands_text(c),
-         "\n  Make them first with weft.reshard, to a sharding without unreduced=.");
-  return {};
+  if (missing && c.strict && c.op.elementwise) fail_reduced(c.op, operands_text(c));
+  return axes_of(any & ~missing & ~bits_of(sums));
 }
 
 // Constants, and what has one element or is made of such, are as good as in every memory.

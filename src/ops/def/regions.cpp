@@ -148,10 +148,11 @@ namespace {
 
 [[noreturn]] void fail_carry(const ShardCtx& c, size_t i, TypeRef type, AxisSet before,
                              AxisSet after) {
-  AxisSet grown = after & ~before;
-  std::string to_do = grown ? cat("Start from ", cast_text(c, grown),
-                                  ", or take the psum or pmax over the axis in the body.")
-                            : cat("Let the body give ", cast_text(c, before & ~after), '.');
+  AxisSet grown = without_marks(after & ~before), lost = without_marks(before & ~after);
+  std::string to_do = grown  ? cat("Start from ", cast_text(c, grown),
+                                   ", or take the psum or pmax over the axis in the body.")
+                      : lost ? cat("Let the body give ", cast_text(c, lost), '.')
+                             : "Bring one into the form of the other with lax.pcast or psum.";
   fail(ErrorKind::kType, "[", c.op.name, "] expected a carry to vary over the same axes of the ",
        "mesh in all iterations; got carry ", i, ", ", c.text(type, before),
        ", that an iteration makes ", c.text(type, after), "\n  ", to_do);
@@ -174,7 +175,7 @@ std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphR
       if (made->outputs[i] == own) continue;
       if (written)
         fail_carry(c, i, body->input_types()[carries.first_input + i], own, made->outputs[i]);
-      own |= made->outputs[i];
+      own = joined(own, made->outputs[i]);
       same = false;
     }
     if (same) return made;

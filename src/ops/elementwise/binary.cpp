@@ -163,40 +163,43 @@ void register_mul(OpRegistry& r) {
               .commutative = true});
   mulhi.decompose = [](RuleCtx& c) { return Vals{upper_half(c.x(0), c.x(1))}; };
   r.add(std::move(mulhi));
-  r.add(binary({.name = "mul",
-                .doc = "x * y, elementwise.",
-                .hlo = "stablehlo.multiply",
-                .jvp = {product_with(1), product_with(0)},
-                .transpose =
-                    [](TransposeCtx& c) {
-                      size_t i = c.linear(0) ? 0 : 1;
-                      c.add(i, unbroadcast(c.ct() * c.x(1 - i), c.in_types[i]));
-                    },
-                .fold = fold_real([](double x, double y) { return x * y; },
-                                  [](int64_t x, int64_t y) { return wrapped(bits(x) * bits(y)); }),
-                .simplify = {{"mul_one", "x * 1 -> x",
-                              [](SimplifyCtx& c) -> Vals {
-                                Val x = times(c, 1);
-                                return x ? replacement(c, x) : Vals{};
-                              }},
-                             {"mul_minus_one", "x * -1 -> -x",
-                              [](SimplifyCtx& c) -> Vals {
-                                Val x = times(c, -1);
-                                return x ? replacement(c, -x) : Vals{};
-                              }},
-                             {"mul_zero", "x * 0 -> 0, integers only",
-                              [](SimplifyCtx& c) -> Vals {
-                                bool zero = c.is_splat(c.x(0), 0) || c.is_splat(c.x(1), 0);
-                                bool exact = zero && is_integer(c.x(0).dtype());
-                                return exact ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
-                              }},
-                             {"mul_neg_neg", "(-x) * (-y) -> x * y",
-                              [](SimplifyCtx& c) -> Vals {
-                                Val x = c.operand_of<"neg">(c.x(0));
-                                Val y = c.operand_of<"neg">(c.x(1));
-                                return x && y ? Vals{x * y} : Vals{};
-                              }}},
-                .commutative = true}));
+  OpDef mul_op =
+      binary({.name = "mul",
+              .doc = "x * y, elementwise.",
+              .hlo = "stablehlo.multiply",
+              .jvp = {product_with(1), product_with(0)},
+              .transpose =
+                  [](TransposeCtx& c) {
+                    size_t i = c.linear(0) ? 0 : 1;
+                    c.add(i, unbroadcast(c.ct() * c.x(1 - i), c.in_types[i]));
+                  },
+              .fold = fold_real([](double x, double y) { return x * y; },
+                                [](int64_t x, int64_t y) { return wrapped(bits(x) * bits(y)); }),
+              .simplify = {{"mul_one", "x * 1 -> x",
+                            [](SimplifyCtx& c) -> Vals {
+                              Val x = times(c, 1);
+                              return x ? replacement(c, x) : Vals{};
+                            }},
+                           {"mul_minus_one", "x * -1 -> -x",
+                            [](SimplifyCtx& c) -> Vals {
+                              Val x = times(c, -1);
+                              return x ? replacement(c, -x) : Vals{};
+                            }},
+                           {"mul_zero", "x * 0 -> 0, integers only",
+                            [](SimplifyCtx& c) -> Vals {
+                              bool zero = c.is_splat(c.x(0), 0) || c.is_splat(c.x(1), 0);
+                              bool exact = zero && is_integer(c.x(0).dtype());
+                              return exact ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
+                            }},
+                           {"mul_neg_neg", "(-x) * (-y) -> x * y",
+                            [](SimplifyCtx& c) -> Vals {
+                              Val x = c.operand_of<"neg">(c.x(0));
+                              Val y = c.operand_of<"neg">(c.x(1));
+                              return x && y ? Vals{x * y} : Vals{};
+                            }}},
+              .commutative = true});
+  mul_op.sums = Sums::kOfProduct;
+  r.add(std::move(mul_op));
 }
 
 // 1/c if c is a power of two whose inverse is a normal number of every dtype from f16 up.

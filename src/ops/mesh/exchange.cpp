@@ -154,7 +154,7 @@ void batch_all_gather(BatchCtx& c) {
 // The lane's own block of a value that all lanes have. The op has one axis, and maybe groups.
 Val own_block(TransposeCtx& c, Val x) {
   int64_t axis = c.attr().integer("all_gather_dimension"), lanes = c.attr().integer("axis_size");
-  Val place = axis_index(c.b, c.attr());
+  Val place = axis_index(c.b, names_of(c.attr()));
   if (has_groups(c.attr())) {
     const Groups& groups = c.attr().ints_list("axis_index_groups");
     Dims places(groups.size() * static_cast<size_t>(lanes), 0);
@@ -176,11 +176,15 @@ OpDef all_gather_op() {
   OpDef d = block_op("all_gather", "The lanes' values one after the other along an axis.",
                      {{"all_gather_dimension", AttrType::kInt},
                       // The result counts as the same along the axis: all lanes have one cotangent.
-                      {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false}});
+                      {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false},
+                      // It is reduced along the axis.
+                      {"reduced", AttrType::kBool, AttrSpec::kHideDefault, false}});
   d.shard = [](ShardCtx& c) {
     AxisSet own = c.set_of(names_of(c.attr()));
-    c.apply(c.all() | own);
-    if (c.attr().boolean("invariant")) c.result_varying[0] &= ~own;
+    c.apply(joined(c.all(), own));
+    AxisSet& set = c.result_varying[0];
+    if (c.attr().boolean("invariant")) set = without(set, own);
+    if (c.attr().boolean("reduced")) set = without(set, own) | as_reduced(own);
   };
   d.infer = [](const InferCtx& c) -> TypeRefs {
     int64_t lanes = lanes_in_group(c);
@@ -189,7 +193,8 @@ OpDef all_gather_op() {
   linear(d, [](TransposeCtx& c) {
     if (c.attr().boolean("invariant")) return c.add(0, own_block(c, c.ct()));
     c.add(0, like("reduce_scatter", c.ct(), c.attr(),
-                  {{"scatter_dimension", c.attr().at("all_gather_dimension")}}));
+                  {{"scatter_dimension", c.attr().at("all_gather_dimension")},
+                   {"unreduced", c.attr().boolean("reduced")}}));
   });
   d.batch = batch_all_gather;
   d.emit = [](EmitCtx& c) {
@@ -219,7 +224,16 @@ void batch_reduce_scatter(BatchCtx& c) {
 
 OpDef reduce_scatter_op() {
   OpDef d = block_op("reduce_scatter", "The sum over lanes, of which each lane gets one block.",
-                     {{"scatter_dimension", AttrType::kInt}});
+                     {{"scatter_dimension", AttrType::kInt},
+                      // The operand is unreduced along the axis.
+                      {"unreduced", AttrType::kBool, AttrSpec::kHideDefault, false}});
+  d.shard = [](ShardCtx& c) {
+    AxisSet own = c.set_of(names_of(c.attr())), set = joined(c.all(), own);
+    Val x = c.as(0, own);
+    bool unreduced = c.attr().boolean("unreduced") || (unreduced_of(c.all()) & own);
+    AttrsRef attrs = c.attrs->with({{"unreduced", unreduced}});
+    c.result(apply(c.op, {&x, 1}, attrs)[0].value, without(set, own) | own);
+  };
   d.infer = [](const InferCtx& c) -> TypeRefs {
     int64_t lanes = lanes_in_group(c);
     if (!contains(kNumbers, c.in(0)->dtype()))
@@ -228,7 +242,8 @@ OpDef reduce_scatter_op() {
   };
   linear(d, [](TransposeCtx& c) {
     c.add(0, like("all_gather", c.ct(), c.attr(),
-                  {{"all_gather_dimension", c.attr().at("scatter_dimension")}}));
+                  {{"all_gather_dimension", c.attr().at("scatter_dimension")},
+                   {"reduced", c.attr().boolean("unreduced")}}));
   });
   d.emit = [](EmitCtx& c) {
     MeshLanes lanes(c);

@@ -97,7 +97,7 @@ OpDef collective(std::string name, std::string doc) {
   d.name = std::move(name);
   d.doc = std::move(doc);
   d.num_operands = 1;
-  d.shard = [](ShardCtx& c) { c.apply(c.all() | c.set_of(names_of(c.attr()))); };
+  d.shard = [](ShardCtx& c) { c.apply(joined(c.all(), c.set_of(names_of(c.attr())))); };
   d.place = place_collective;
   d.cost = [](const CostCtx& c) { return cost_bytes(c); };
   return d;
@@ -208,10 +208,10 @@ Val parts(Val x, const Dims& table_shape, std::span<const int64_t> table) {
   return gather(x, int_array(*x.builder, table_shape, table), a, sizes);
 }
 
-Val axis_index(Builder& b, const AttrRecord& attrs) {
+Val axis_index(Builder& b, const Names& axis) {
   const OpDef& op = op_named<"axis_index">();
-  AttrsRef own = AttrRecord::make(op.name, op.attrs, {{"axis_name", names_of(attrs)}});
-  return {&b, b.add(op, {}, own)[0]};
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, {{"axis_name", axis}});
+  return {&b, b.add(op, {}, attrs)[0]};
 }
 
 // ---- axis_index

@@ -61,8 +61,8 @@ Val int_array(Builder& b, Dims shape, std::span<const int64_t> xs);
 // x[table[..., 0], table[..., 1], ...]: parts along the first axes of x, as many as an entry of the
 // table has numbers. The result has the table's shape, without its last axis, in front.
 Val parts(Val x, const Dims& table_shape, std::span<const int64_t> table);
-// The number of the lane along the axis of an op.
-Val axis_index(Builder& b, const AttrRecord& attrs);
+// The number of the lane along an axis.
+Val axis_index(Builder& b, const Names& axis);
 // The sum over lanes. `invariant`: it counts as the same along the axes.
 Val psum(Val x, const Names& names, bool invariant = false);
 

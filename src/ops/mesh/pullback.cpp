@@ -107,13 +107,20 @@ Vals computed(Builder& b, const Transforms& transforms, const Derivative& d, con
                      : pushed_forward(b, transforms, d, graph, all);
 }
 
+// Over which axes the cotangents of a value vary: where it is unreduced they are reduced, and the
+// other way round.
+AxisSet of_cotangents(AxisSet set) {
+  AxisSet unreduced = unreduced_of(set), reduced = reduced_of(set);
+  return without(set, unreduced | reduced) | as_unreduced(reduced) | as_reduced(unreduced);
+}
+
 // A cotangent must not vary over axes over which what it belongs to does not.
 void check_cotangents(const ShardCtx& c, const Derivative& d, ShardOptions options,
                       const ShardedGraph& with_cotangents) {
   options.at_least = {};
   auto made = c.transforms->shard(d.graph, options);
   for (size_t i = 0; i < d.outputs.size(); ++i) {
-    AxisSet extra = with_cotangents.outputs[i] & ~made->outputs[i];
+    AxisSet extra = without_marks(with_cotangents.outputs[i] & ~made->outputs[i]);
     if (!extra) continue;
     fail(ErrorKind::kValue, "[", c.op.name, "] expected the cotangent of output ", i, ", ",
          d.output_types()[i], ", to be the same along the axes of the mesh along which the output ",
@@ -130,18 +137,18 @@ void shard_derivative(ShardCtx& c) {
   ShardOptions options{.axes = c.axes, .inputs = {}, .at_least = {}, .strict = c.strict};
   if (!d.backwards)
     for (size_t i = 0; i < n; ++i)
-      if (d.inputs[i]) varying[i] = varying[next] = varying[i] | varying[next], ++next;
+      if (d.inputs[i]) varying[i] = varying[next] = joined(varying[i], varying[next]), ++next;
   options.inputs = SmallVector<AxisSet, 8>(std::span<const AxisSet>(varying).first(n));
   options.at_least = SmallVector<AxisSet, 8>(d.outputs.size(), 0);
   if (d.backwards)
     for (size_t i = 0; i < d.outputs.size(); ++i)
-      if (d.outputs[i]) options.at_least[i] = varying[next++];
+      if (d.outputs[i]) options.at_least[i] = of_cotangents(varying[next++]);
   auto inner = c.transforms->shard(d.graph, options);
   if (c.strict && d.backwards) check_cotangents(c, d, options, *inner);
   next = n;
   if (d.backwards)
     for (size_t i = 0; i < d.outputs.size(); ++i)
-      if (d.outputs[i]) varying[next++] = inner->outputs[i];
+      if (d.outputs[i]) varying[next++] = of_cotangents(inner->outputs[i]);
 
   GraphRef whole = make_graph(c.in_types, [&](Builder& b, std::span<const Val> xs) {
     return computed(b, *c.transforms, d, inner->graph, xs);
@@ -150,7 +157,7 @@ void shard_derivative(ShardCtx& c) {
   options.at_least = inner->outputs;
   options.strict = false;
   for (size_t i = 0; i < d.inputs.size(); ++i)
-    if (d.backwards && d.inputs[i]) options.at_least.push_back(varying[i]);
+    if (d.backwards && d.inputs[i]) options.at_least.push_back(of_cotangents(varying[i]));
   for (size_t i = 0; i < d.outputs.size(); ++i)
     if (!d.backwards && d.outputs[i]) options.at_least.push_back(inner->outputs[i]);
   auto made = c.transforms->shard(whole, options);

@@ -19,10 +19,12 @@ struct AllReduce {
 };
 
 AttrsRef all_reduce_attrs(const OpDef& op, const Names& names, const Attr& groups,
-                          bool invariant = false) {
-  return AttrRecord::make(
-      op.name, op.attrs,
-      {{"axes", names}, {"axis_index_groups", groups}, {"invariant", invariant}});
+                          bool invariant = false, bool unreduced = false) {
+  return AttrRecord::make(op.name, op.attrs,
+                          {{"axes", names},
+                           {"axis_index_groups", groups},
+                           {"invariant", invariant},
+                           {"unreduced", unreduced}});
 }
 
 void emit_all_reduce(EmitCtx& c, std::string_view hlo) {
@@ -66,9 +68,7 @@ void batch_all_reduce(BatchCtx& c, const AllReduce& r) {
   Names others = names_of(c.attr());
   std::erase(others, c.axis_name);
   Val x = c.batched(0) ? r.reduce(c.x(0), {c.dim(0)}) : r.repeated(c.x(0), c.size);
-  if (!others.empty())
-    x = apply(c.op, {&x, 1},
-              all_reduce_attrs(c.op, others, std::monostate{}, c.attr().boolean("invariant")))[0];
+  if (!others.empty()) x = apply(c.op, {&x, 1}, c.attrs->with({{"axes", others}}))[0];
   c.result(x, kNotBatched);
 }
 
@@ -77,12 +77,14 @@ void batch_all_reduce(BatchCtx& c, const AllReduce& r) {
 void shard_all_reduce(ShardCtx& c) {
   std::vector<std::string> mapped;
   AxisSet own = c.set_of(names_of(c.attr()), &mapped), set = c.all();
-  if (!own || has_groups(c.attr())) return c.apply(set | own);
-  Val x = c.as(0, set | own);
+  if (!own || has_groups(c.attr())) return c.apply(joined(set, own));
+  Val x = c.as(0, own);
   if (!mapped.empty())
     x = apply(c.op, {&x, 1}, all_reduce_attrs(c.op, mapped, std::monostate{}))[0];
-  x = apply(c.op, {&x, 1}, all_reduce_attrs(c.op, c.names_of(own), std::monostate{}, true))[0];
-  c.result(x.value, set & ~own);
+  bool unreduced = c.attr().boolean("unreduced") || (unreduced_of(set) & own);
+  x = apply(c.op, {&x, 1},
+            all_reduce_attrs(c.op, c.names_of(own), std::monostate{}, true, unreduced))[0];
+  c.result(x.value, without(set, own));
 }
 
 TypeRefs infer_all_reduce(const InferCtx& c, DTypeSet dtypes) {
@@ -98,7 +100,9 @@ OpDef all_reduce(AllReduce r) {
   d.attrs = {{"axes", AttrType::kAxisNames},
              {"axis_index_groups", AttrType::kIntsList, AttrSpec::kOptional},
              // The result counts as the same along the axes: its cotangent is one for all of them.
-             {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false}};
+             {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false},
+             // The operand is unreduced along the axes, and so its cotangent is reduced.
+             {"unreduced", AttrType::kBool, AttrSpec::kHideDefault, false}};
   d.shard = shard_all_reduce;
   d.emit = [r](EmitCtx& c) { emit_all_reduce(c, r.hlo); };
   d.infer = [dtypes = r.dtypes](const InferCtx& c) { return infer_all_reduce(c, dtypes); };
@@ -129,7 +133,14 @@ OpDef psum_op() {
   // Of all lanes' sums each lane's value is a part, and each lane's sum has a cotangent; unless the
   // sum is one for all of them, and so has one.
   linear(d, [](TransposeCtx& c) {
-    if (c.attr().boolean("invariant")) return c.add(0, pvary(c.ct(), names_of(c.attr())));
+    if (c.attr().boolean("invariant")) {
+      const OpDef& op = op_named<"pvary">();
+      Val ct = c.ct();
+      AttrsRef attrs = AttrRecord::make(
+          op.name, op.attrs,
+          {{"axes", names_of(c.attr())}, {"reduced", c.attr().boolean("unreduced")}});
+      return c.add(0, apply(op, {&ct, 1}, attrs)[0]);
+    }
     c.add(0, apply(c.op, Vals{c.ct()}, c.attrs)[0]);
   });
   return d;

@@ -12,7 +12,7 @@ namespace {
 
 // The value where the lane is the source, zeros elsewhere.
 Val at_source(const RuleCtx& c, Val x) {
-  Val lane = axis_index(c.b, c.attr());
+  Val lane = axis_index(c.b, names_of(c.attr()));
   Val is_source = eq(lane, scalar_like(lane, static_cast<double>(c.attr().integer("source"))));
   return select(broadcast_to(is_source, x.shape()), x, zeros_like(x));
 }

@@ -18,6 +18,7 @@
 #include "ops/def/place.h"
 #include "ops/def/regions.h"
 #include "ops/mesh/family.h"
+#include "ops/mesh/lanes.h"
 #include "weft/placements.h"
 
 namespace weft {
@@ -49,14 +50,18 @@ struct Map {
         {{"jaxpr", graph}, {"in_specs", std::move(in_specs)}, {"out_specs", std::move(out_specs)}});
   }
 
-  // The manual axes, by bits, over which a spec splits; and what they are called.
+  // The manual axes, by bits, over which what a spec is for varies; and what they are called.
   AxisSet set_of(ShardingRef spec) const {
+    AxisSet set = as_unreduced(set_of(spec->unreduced())) | as_reduced(set_of(spec->reduced()));
+    for (const DimSharding& dim : spec->dims()) set |= set_of(dim.axes);
+    return set;
+  }
+  AxisSet set_of(const Dims& numbers) const {
     AxisSet set = 0;
-    for (const DimSharding& dim : spec->dims())
-      for (int64_t axis : dim.axes) {
-        auto at = std::find(axes.begin(), axes.end(), mesh->axis(axis).name);
-        set |= AxisSet{1} << (at - axes.begin());
-      }
+    for (int64_t axis : numbers) {
+      auto at = std::find(axes.begin(), axes.end(), mesh->axis(axis).name);
+      set |= AxisSet{1} << (at - axes.begin());
+    }
     return set;
   }
   Sets sets_of(const Specs& specs) const {
@@ -84,6 +89,12 @@ struct Map {
   }
 };
 
+// Of the cotangents of what specs are for.
+Specs of_cotangents(Specs specs) {
+  for (ShardingRef& spec : specs) spec = of_cotangents(spec);
+  return specs;
+}
+
 Specs picked(const Specs& specs, const Mask& mask) {
   Specs out;
   for (size_t i = 0; i < specs.size(); ++i)
@@ -110,12 +121,16 @@ void check_specs(const InferCtx& c, const Map& m, std::string_view what, const S
   for (ShardingRef spec : specs) {
     if (spec->mesh() != m.mesh)
       c.fail(ErrorKind::kValue, "expected ", what, " on ", m.mesh, "; got ", spec);
-    for (const DimSharding& dim : spec->dims())
-      for (int64_t axis : dim.axes)
+    auto check = [&](const Dims& axes) {
+      for (int64_t axis : axes)
         if (const std::string& name = m.mesh->axis(axis).name;
             std::find(m.axes.begin(), m.axes.end(), name) == m.axes.end())
           c.fail(ErrorKind::kValue, "expected ", what, " over manual axes; got '", name, "' in ",
                  spec);
+    };
+    check(spec->unreduced());
+    check(spec->reduced());
+    for (const DimSharding& dim : spec->dims()) check(dim.axes);
   }
 }
 
@@ -165,7 +180,7 @@ GraphRef body_of(const RuleCtx& c, const Map& m) {
   auto made =
       c.transforms->shard(m.body, {.axes = m.axes, .inputs = m.sets_of(m.in), .at_least = wanted});
   for (size_t i = 0; i < wanted.size(); ++i) {
-    AxisSet missing = made->outputs[i] & ~wanted[i];
+    AxisSet missing = without_marks(made->outputs[i] & ~wanted[i]);
     if (!missing) continue;
     fail(ErrorKind::kValue, "[shard_map] expected output ", i,
          " to be the same along the axes that ",
@@ -298,10 +313,10 @@ void transpose_shard_map(TransposeCtx& c) {
   size_t num_known = in.size();
   for (size_t i = 0; i < m.out.size(); ++i) {
     options.cotangents.push_back(c.has_ct(i));
-    if (c.has_ct(i)) in.push_back(m.out[i]);
+    if (c.has_ct(i)) in.push_back(of_cotangents(m.out[i]));
   }
   auto transposed = c.transforms->transpose(body_of(c, m), options);
-  out = picked(picked(m.in, options.linear), transposed->out_mask);
+  out = of_cotangents(picked(picked(m.in, options.linear), transposed->out_mask));
   GraphRef body =
       make_graph(transposed->graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
         Vals inputs(xs);
@@ -323,8 +338,9 @@ void batch_shard_map(BatchCtx& c) {
   DimSharding lanes;
   int64_t size = c.size;
   auto is_used = [&](const Specs& specs, int64_t axis) {
-    return std::any_of(specs.begin(), specs.end(),
-                       [&](ShardingRef s) { return uses_axis(s, axis); });
+    return std::any_of(specs.begin(), specs.end(), [&](ShardingRef s) {
+      return uses_axis(s, axis) || has_axis(s->unreduced(), axis) || has_axis(s->reduced(), axis);
+    });
   };
   for (std::string_view name : lines_of(c.spmd_axis_name)) {
     if (std::find(m.axes.begin(), m.axes.end(), name) == m.axes.end()) continue;
@@ -426,8 +442,39 @@ MeshRef on_grid(MeshRef outer, MeshRef inner) {
   return outer;
 }
 
+// x on the first device along each of these axes, zero on the others.
+Val first_alone(Val x, const Names& axes) {
+  for (const std::string& axis : axes) {
+    Val lane = axis_index(*x.builder, {axis});
+    Val is_first = broadcast_to(eq(lane, scalar_like(lane, 0)), x.shape());
+    x = select(is_first, x, zeros(*x.builder, x.type()));
+  }
+  return x;
+}
+
+// The same map, where sums over axes are made within: that they are yet to be made XLA is told in
+// the main function only.
+AttrsRef with_sums_made(const Map& m) {
+  auto unreduced = [&](ShardingRef spec) { return m.names_of(m.set_of(spec->unreduced())); };
+  auto made = [](Specs specs) {
+    for (ShardingRef& spec : specs) spec = with_unreduced(spec, {});
+    return specs;
+  };
+  GraphRef body = make_graph(m.body->input_types(), [&](Builder& b, std::span<const Val> xs) {
+    Vals inputs(xs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i] = first_alone(inputs[i], unreduced(m.in[i]));
+    Vals outputs = inlined(b, m.body, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (Names axes = unreduced(m.out[i]); !axes.empty()) outputs[i] = psum(outputs[i], axes);
+    return outputs;
+  });
+  return m.with(body, made(m.in), made(m.out));
+}
+
 void emit_shard_map(EmitCtx& c) {
-  Map m(AttrsRef(AttrsRef(), c.attrs));
+  Map whole(AttrsRef(AttrsRef(), c.attrs));
+  Map m(c.tells_sums() ? whole.attrs : with_sums_made(whole));
   // Within another shard_map the devices are those of its mesh, of which more axes are manual now.
   MeshRef outer = c.manual_mesh();
   Dims manual;
@@ -485,6 +532,7 @@ void register_shard_map(OpRegistry& r) {
     for (ShardingRef s : c.attr().shardings("out_specs"))
       c.out.push_back(on_explicit_axes(s, c.mesh));
   };
+  d.sums = Sums::kOfSpecs;
   d.emit = emit_shard_map;
   d.flow = [](FlowCtx& c) { c.through(c.attrs->graph("jaxpr"), c.operands, c.results); };
   d.prune = [](PruneCtx& c) {

@@ -128,10 +128,11 @@ void register_sharding(OpRegistry& r) {
     ShardingRef sharding = c.attr().sharding("sharding");
     std::string problem = misfit(sharding, c.operands[0]);
     if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
-    for (int64_t axis : sharding->unreduced())
-      if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
-        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ",
-               shown(sharding));
+    for (const Dims* axes : {&sharding->unreduced(), &sharding->reduced()})
+      for (int64_t axis : *axes)
+        if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
+          c.fail(ErrorKind::kValue, "expected unreduced and reduced axes of type explicit; got ",
+                 shown(sharding));
     return TypeRefs{c.operands[0]};
   };
   op.batch = [](BatchCtx& c) {
@@ -163,8 +164,10 @@ void register_sharding(OpRegistry& r) {
   op.elementwise = false;  // dimensions matter
   op.sums = Sums::kPlaced;
   r.add(linear(op, [](TransposeCtx& c) {
-    // What is added up later has the cotangent of the sum, in each of its parts.
-    ShardingRef sharding = with_unreduced(c.attr().sharding("sharding"), {});
+    // What is added up later has the cotangent of the sum, in each of its parts. Cotangents that
+    // are summands are added up here: it is not known how the operand is split.
+    ShardingRef own = c.attr().sharding("sharding");
+    ShardingRef sharding = with_reduced(with_unreduced(own, {}), own->unreduced());
     Val ct = c.ct();
     AttrsRef attrs = AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", sharding}});
     c.add(0, apply(c.op, {&ct, 1}, attrs)[0]);

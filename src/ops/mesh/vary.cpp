@@ -1,4 +1,4 @@
-// Over which axes of a mesh values vary: pvary, vary_like.
+// Over which axes of a mesh values vary: pvary, vary_cast, vary_like.
 #include "ops/def/place.h"
 #include "ops/mesh/family.h"
 #include "ops/mesh/lanes.h"
@@ -6,32 +6,66 @@
 namespace weft {
 namespace {
 
-OpDef pvary_op() {
-  OpDef d;
-  d.name = "pvary";
-  d.doc = "The operand, counted as one that may differ along axes of a mesh.";
-  d.num_operands = 1;
-  d.attrs = {{"axes", AttrType::kAxisNames}};
+// An op that changes nothing but how its operand counts along axes. Lanes of vmap are not counted.
+void counts_only(OpDef& d) {
   d.elementwise = true;
   d.infer = [](const InferCtx& c) -> TypeRefs {
     check_names(c);
     return {c.in(0)};
   };
-  linear(d, [](TransposeCtx& c) { c.add(0, psum(c.ct(), names_of(c.attr()), true)); });
-  // Lanes of vmap are not counted.
   d.batch = [](BatchCtx& c) {
     Names others = names_of(c.attr());
     std::erase(others, c.axis_name);
-    c.result(others.empty() ? c.x(0) : pvary(c.x(0), others), c.dim(0));
-  };
-  d.shard = [](ShardCtx& c) {
-    AxisSet set = c.all() | c.set_of(names_of(c.attr()));
-    c.result(c.as(0, set).value, set);
+    if (others.empty()) return c.result(c.x(0), c.dim(0));
+    Val x = c.x(0);
+    c.apply({&x, 1}, c.attrs->with({{"axes", others}}), c.dim(0));
   };
   d.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
   d.cost = [](const CostCtx&) { return Cost{}; };
-  d.simplify = {{"drop_pvary", "pvary(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; },
-                 Phase::kFinal}};
+  d.simplify = {{cat("drop_", d.name), cat(d.name, "(x) -> x"),
+                 [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }, Phase::kFinal}};
+}
+
+OpDef pvary_op() {
+  OpDef d;
+  d.name = "pvary";
+  d.doc = "The operand, counted as one that may differ along axes of a mesh.";
+  d.num_operands = 1;
+  // Reduced: all parts have the same, and the cotangents are summands.
+  d.attrs = {{"axes", AttrType::kAxisNames},
+             {"reduced", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  counts_only(d);
+  linear(d, [](TransposeCtx& c) { c.add(0, psum(c.ct(), names_of(c.attr()), true)); });
+  d.shard = [](ShardCtx& c) {
+    AxisSet own = c.set_of(names_of(c.attr()));
+    bool reduced = c.attr().boolean("reduced");
+    Val x = c.x(0);
+    x = reduced ? apply(c.op, {&x, 1}, c.attrs)[0] : c.as(0, own);
+    c.result(x.value, without(c.all(), own) | (reduced ? as_reduced(own) : own));
+  };
+  return d;
+}
+
+// What varies and is taken for summands, or what is reduced and is taken for what varies: each is
+// the other's transpose.
+OpDef vary_cast_op() {
+  OpDef d;
+  d.name = "vary_cast";
+  d.doc = "The operand, whose parts along axes of a mesh count as summands, or no more as reduced.";
+  d.num_operands = 1;
+  d.attrs = {{"axes", AttrType::kAxisNames}, {"unreduced", AttrType::kBool}};
+  counts_only(d);
+  linear(d, [](TransposeCtx& c) {
+    Val ct = c.ct();
+    AttrsRef back = c.attrs->with({{"unreduced", !c.attr().boolean("unreduced")}});
+    c.add(0, apply(c.op, {&ct, 1}, back)[0]);
+  });
+  d.shard = [](ShardCtx& c) {
+    AxisSet own = c.set_of(names_of(c.attr())), set = c.all();
+    Val x = c.as(0, as_reduced(own));
+    c.result(apply(c.op, {&x, 1}, c.attrs)[0].value,
+             without(set, own) | (c.attr().boolean("unreduced") ? as_unreduced(own) : own));
+  };
   return d;
 }
 
@@ -57,7 +91,14 @@ OpDef vary_like_op() {
 
 void register_vary(OpRegistry& r) {
   r.add(pvary_op());
+  r.add(vary_cast_op());
   r.add(vary_like_op());
+}
+
+Val vary_cast(Val x, const std::vector<std::string>& axes, bool unreduced) {
+  const OpDef& op = op_named<"vary_cast">();
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, {{"axes", axes}, {"unreduced", unreduced}});
+  return apply(op, {&x, 1}, attrs)[0];
 }
 
 Val pvary(Val x, const std::vector<std::string>& axes) {

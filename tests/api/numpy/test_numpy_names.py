@@ -43,6 +43,7 @@ NOT_IN_LAX = {
     "pure_callback",
     "pushforward",
     "pvary",
+    "vary_cast",
     "vary_like",
     "reduce_scatter",
     "reduce_window_max",

@@ -93,6 +93,15 @@ def uneven(w, x):
 
 uneven.defvjp(lambda w, x: (uneven(w, x), x), lambda x, ct: (ct * x.sum(), ct * x))
 
+
+def summands(x):
+    return lax.pcast(x, "x", to="unreduced")
+
+
+def same_for_all(x):
+    return lax.pcast(x, "x", to="reduced")
+
+
 BAD = {
     "varying_result": (lambda x: x, P("x"), P(), ValueError, "varies over 'x'"),
     "size": (lambda x: x, P(("x", "y", )), P("x"), None, ""),
@@ -114,15 +123,34 @@ BAD = {
     "branch_less": (lambda x: lax.cond(x.sum() > 0, lambda: x, lambda: wnp.ones((2, 2))),
                     P("x"), P("x"), TypeError, r"result 0, f32.2,2. and f32.2,2.\{V:x\}"),
     "cast_again": (lambda x: lax.pcast(x, ("x", "y"), to="varying"), P("x"), P("x"), ValueError,
-                   r"got a float32.2,2.\{V:x\}, which varies over 'x' already"),
+                   r"of one kind .*float32.2,2.\{V:x\}, which is invarying and varying"),
+    "cast_back": (lambda x: lax.pcast(x, "x", to="reduced"), P("x"), P("x"), ValueError,
+                  "is 'invarying' along"),
     "cast_unreduced": (lambda x: lax.pcast(x, "y", to="unreduced"), P("x"), P("x"), ValueError,
-                       "that varies over the axes"),
-    "sum": (lambda x: lax.psum(x, ("x", "y")), P("x"), P(), ValueError, "the axes along which"),
+                       "is 'varying' along"),
+    "cast_set": (lambda x: lax.pcast(x, {"x"}, to="unreduced"), P("x"), P("x"), TypeError,
+                 "a name or a tuple"),
+    "function_of_sums": (lambda x: wnp.sin(summands(x)), P("x"), P(), NotImplementedError,
+                         r"sin. expected operands whose sums .*\{U:x\}"),
+    "sums_and_others": (lambda x: summands(x) + x, P("x"), P(), TypeError, "over the same axes"),
+    "product_of_sums": (lambda x: summands(x) * 2, P("x"), P(), TypeError, "whose other operand"),
+    "reduced_and_others": (lambda x: same_for_all(V) * wnp.ones_like(V), P("x"),
+                           P(), TypeError, "reduced over the same axes"),
+    "sum_of_reduced": (lambda x: lax.psum(same_for_all(V), "x"), P("x"), P(),
+                       ValueError, "not reduced along 'x'"),
+    "maximum_of_sums": (lambda x: lax.pmax(summands(x), "x"), P("x"), P(), ValueError,
+                        "not unreduced along 'x'"),
+    "gather_of_whole": (lambda x: lax.all_gather(x, "y", to="reduced"), P("x"), P("x"), ValueError,
+                        "that varies over"),
+    "sums_as_they_are": (summands, P("x"), P(), ValueError, r"unreduced over \['x'\]"),
+    "reduced_as_it_is": (lambda x: same_for_all(V), P("x"), P(), ValueError,
+                         r"reduced over \['x'\]"),
+    "sum": (lambda x: lax.psum(x, ("x", "y")), P("x"), P(), ValueError, "leave out some"),
     "mean": (lambda x: lax.pmean(x, ("x", "y")), P("x"), P(), ValueError, r"\{V:x\}"),
     "scatter": (lambda x: lax.psum_scatter(x[:1].repeat(8, 0), ("x", "y")),
                 P("x"), P(), ValueError, r"\{V:x\}"),
     "string": (lambda x: x, "x", P("x"), TypeError, "got 'x'"),
-    "unreduced": (lambda x: x, P("x"), P(unreduced={"x"}), ValueError, "all explicit"),
+    "unreduced": (lambda x: x, P("x"), P(unreduced={"x"}), ValueError, "of type Explicit"),
     "cotangent": (lambda x: weft.vjp(lambda x: lax.psum(x, "x"), x)[1](x)[0], P("x"), P("x"),
                   ValueError, "output 0, f32.2,2., to be the same"),
     "backward_rule": (lambda x: weft.grad(uneven)(1.0, x), P("x"), P(), ValueError,
@@ -160,6 +188,18 @@ TYPES = {
     "gathered": (lambda x, w: (lax.all_gather(x, "x"), lax.all_gather(x, "y", to="invarying"),
                                lax.all_gather(x, "x", to="invarying")),
                  "float32[4,2,2]{V:x} float32[2,2,2]{V:x} float32[4,2,2]"),
+    "sums": (lambda x, w: (summands(x), summands(x) + summands(x), summands(x).T.sum(0),
+                           lax.psum(summands(x), "x"),
+                           lax.psum_scatter(summands(x).repeat(2, 0), "x", tiled=True)),
+             "float32[2,2]{U:x} float32[2,2]{U:x} float32[2]{U:x} float32[2,2] float32[1,2]{V:x}"),
+    "same": (lambda x, w: (same_for_all(w), wnp.sin(same_for_all(w)) * 2, same_for_all(w) * x,
+                           summands(x) * same_for_all(w[None].repeat(2, 0)),
+                           lax.all_gather(x, "x", to="reduced", tiled=True)),
+             "float32[2]{R:x} float32[2]{R:x} float32[2,2]{V:x} float32[2,2]{U:x} "
+             "float32[8,2]{R:x}"),
+    "cotangents": (lambda x, w: (weft.grad(lambda w: (w * x).sum())(same_for_all(w)),
+                                 weft.grad(lambda s: lax.psum(s, "x").sum())(summands(x))),
+                   "float32[2]{U:x} float32[2,2]{R:x}"),
     "moved": (lambda x, w: (lax.ppermute(x, "y", [(0, 1)]), lax.psum_scatter(w, "y", tiled=True),
                             lax.all_to_all(x, "y", 0, 1, tiled=True)),
               "float32[2,2]{V:(x,y)} float32[1]{V:y} float32[1,4]{V:(x,y)}"),
