@@ -126,6 +126,54 @@ class Program:
         f = weft.grad(lambda x: (weft.reshard(weft.reshard(x, spec), P()) ** 2).sum())
         return lambda x: f(weft.reshard(x, P())), lambda x: 2 * x
 
+    def axis(self):
+        return self.names[self.rng.integers(len(self.names))]
+
+    def step_summands(self):
+        """Each device makes a summand, of which a second shard_map makes sums, or more summands."""
+        a, which = self.axis(), self.rng.integers(3)
+        summands = weft.shard_map(
+            lambda p: p @ p.T / 8, in_specs=P(None, a), out_specs=P(unreduced={a})
+        )
+        then, out = [
+            (lambda s: lax.psum(s, a), P()),
+            (lambda s: lax.psum_scatter(s, a, scatter_dimension=1, tiled=True), P(None, a)),
+            (lambda s: s[::-1].T, P(unreduced={a})),
+        ][which]
+        made = weft.shard_map(then, in_specs=P(unreduced={a}), out_specs=out)
+        self.plain = which < 2
+        product = lambda x: x @ x.T / 8
+        return (
+            lambda x: made(summands(weft.reshard(x, P(None, a)))),
+            product if self.plain else lambda x: product(x)[::-1].T,
+        )
+
+    def gathered(self):
+        a = self.axis()
+        gather = weft.shard_map(
+            lambda p: lax.all_gather(p, a, tiled=True, to="reduced"),
+            in_specs=P(a),
+            out_specs=P(reduced={a}),
+        )
+        return lambda x: gather(weft.reshard(x, P(a)))
+
+    def step_gathered(self):
+        gather, spec = self.gathered(), self.spec(sums=0.3)
+        return lambda x: weft.reshard(gather(x) * 2, spec), lambda x: x * 2
+
+    def step_gradient_of_gathered(self):
+        gather, first, self.plain = self.gathered(), self.spec(), True
+        f = weft.grad(lambda x, y: (wnp.dot(weft.reshard(y, first), gather(x),
+                                            out_sharding=P()) ** 2).sum() / 64)  # fmt: skip
+        plain = weft.grad(lambda x, y: ((y @ x) ** 2).sum() / 64)
+        whole = lambda x: weft.reshard(x, P())
+        return lambda x: f(whole(x), whole(x)), lambda x: plain(x, x)
+
+    def step_gradient_of_reduced(self):
+        gather, self.plain = self.gathered(), True
+        f = weft.grad(lambda r: (r**2).sum())
+        return lambda x: weft.reshard(f(gather(x)), P()), lambda x: 2 * x
+
     # ---- Functions on the host
 
     def step_callback(self):
