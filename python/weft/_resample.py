@@ -190,7 +190,7 @@ def resize(image, shape, method, antialias=True, precision=Precision.HIGHEST):
     if method is ResizeMethod.NEAREST:
         return _nearest(image, shape=shape)
     dtype = compute_dtype(real_dtype(to_inexact_dtype(dtype_of(image)))).type
-    scale = [dtype(shape[axis] / old[axis]) for axis in axes]
+    scale = [_core.astype(shape[axis] / old[axis], dtype) for axis in axes]
     return _scale_and_translate(
         image,
         scale,

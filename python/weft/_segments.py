@@ -68,7 +68,7 @@ def _segments(data, ids, *, kind, count, bucket_size, sorted, unique, mode):
     if bucket_size is not None and ndim:
         # Sums of parts of the data, which are less in each other's way and lose fewer digits.
         size = shape_of(ids)[-1]
-        part = broadcasted_iota(np.int32, (*shape_of(ids), 1), ndim - 1) // np.int32(bucket_size)
+        part = broadcasted_iota(np.int32, (*shape_of(ids), 1), ndim - 1) // bucket_size
         index.insert(0, part.astype(dtype_of(ids)))
         shape = (-(-size // bucket_size), count)
     numbers = ScatterDimensionNumbers(

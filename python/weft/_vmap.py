@@ -71,7 +71,11 @@ def _reject_sizes(axes, sizes, axis_size, name_of):
     mapped = [i for i, axis in enumerate(axes) if axis is not None]
     if not mapped:
         raise ShapeError("vmap expected at least one mapped argument, or axis_size")
-    lines = "".join(f"\n    {name_of(i)}: axis {axes[i]} has size {sizes[i]}" for i in mapped)
+    shown = [_core.dim_text(sizes[i]) for i in mapped]
+    lines = "".join(
+        f"\n    {name_of(i)}: axis {axes[i]} has size {size}"
+        for i, size in zip(mapped, shown, strict=True)
+    )
     asked = "" if axis_size is None else f"\n    axis_size={axis_size}"
     raise ShapeError(f"vmap expected mapped axes of one size; got{lines}{asked}")
 

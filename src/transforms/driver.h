@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/def/symbols.h"
 #include "ops/def/walk.h"
 #include "weft/custom_rules.h"
 #include "weft/error.h"
@@ -41,8 +40,6 @@ inline Loc loc_or(const Op& op, Loc outer, Loc mark = 0) {
 
 inline RuleCtx rule_ctx(Builder& b, const Graph& graph, const Op& op,
                         std::span<const Value> operands, std::span<const TypeRef> in_types) {
-  check_symbols(def(*op.info), in_types);
-  check_symbols(def(*op.info), graph.result_types(op));
   return {b, def(*op.info), op.attrs, operands, in_types, graph.result_types(op), &transforms()};
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of
 from weft._array import Array
+from weft._dims import is_symbolic_dim
 from weft._jit import composite
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
@@ -29,6 +30,10 @@ _SEARCHES = re.compile(
     "auto(-hq)?|optimal|dp|dynamic-programming|branch-(all|1|2)|greedy|eager|opportunistic"
     "|random-greedy(-128)?"
 )
+
+
+# The size that a symbolic dimension counts as in the search for an order.
+_STAND_IN = 8
 
 
 def einsum(
@@ -245,7 +250,10 @@ def _for_numpy(terms, output, shapes):
     is_letter = lambda x: isinstance(x, str) and x in string.ascii_letters
     letters = {x: x if is_letter(x) else next(others) for x in labels}
     formula = ",".join("".join(letters[x] for x in term) for term in terms)
-    stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    stand_ins = [
+        np.broadcast_to(np.float32(0), [_STAND_IN if is_symbolic_dim(n) else n for n in shape])
+        for shape in shapes
+    ]
     return f"{formula}->{''.join(letters[x] for x in output)}", stand_ins
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import _core, _slice
-from weft._dims import slice_extent
+from weft._dims import is_symbolic_dim, slice_extent
 from weft.dtypes import default_int, is_bool, is_integer
 from weft.errors import (
     AttributeValueError,
@@ -231,12 +231,14 @@ class _Operands:
     def add(self, at, axis):
         """The number of an operand, and the size to add to it where it is negative (0: none)."""
         size = self.shape[axis]
-        known = isinstance(at, int)
-        if known:
-            at = at + size if self.wrap and at < 0 else at
+        wrap = self.wrap
+        if isinstance(at, int):
+            # From the end of an axis whose size is a symbol the program counts.
+            wrap = wrap and at < 0 and is_symbolic_dim(size)
+            at = at + size if self.wrap and at < 0 and not wrap else at
             at = np.int32(min(max(at, _INT32.min), _INT32.max))
         self.values.append(at)
-        return len(self.values) - 1, 0 if known or not self.wrap else size
+        return len(self.values) - 1, size if wrap else 0
 
 
 class Start(NamedTuple):

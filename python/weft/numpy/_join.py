@@ -390,6 +390,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
                 f"[repeat] expected a total_repeat_length of 0 or more; got {length}"
             )
         return _repeat_to(a, repeats, axis=axis, length=length)
+    if is_symbolic_dim(repeats):
+        return _repeat(a, count=repeats, axis=axis)
     try:
         counts = np.asarray(repeats)
     except ConcretizationTypeError:

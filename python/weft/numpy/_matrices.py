@@ -7,7 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, strong
-from weft._dims import is_symbolic_dim, max_dim, min_dim
+from weft._dims import is_symbolic_dim, max_dim, min_dim, to_size
 from weft._jit import composite
 from weft.dtypes import (
     default_float,
@@ -286,19 +286,21 @@ def tri(N, M=None, k=0, dtype=None):
 def _within(k, n, m):
     """The number of a diagonal, or of the nearest one at an n by m matrix; OverflowError for one
     beyond the default integer dtype, as in jax."""
+    if is_symbolic_dim(k):
+        return k
     k = operator.index(k)
     dtype = default_int()
     if not np.iinfo(dtype).min <= k <= np.iinfo(dtype).max:
         raise OverflowError(f"expected the number of a diagonal in the range of {dtype}; got {k}")
-    return min(max(k, -n - 1), m)
+    return k if is_symbolic_dim(n) or is_symbolic_dim(m) else min(max(k, -n - 1), m)
 
 
 def _triangle_mask(n, m, k, comparison):
     """row + k compared with column, for an n by m matrix."""
     rows = broadcasted_iota(_INT32, (n, m), 0)
     columns = broadcasted_iota(_INT32, (n, m), 1)
-    if isinstance(k, _core.Tracer):
-        rows = _core.bind("add", rows, _core.broadcast_to(k, (n, m)))
+    if isinstance(k, _core.Tracer) or is_symbolic_dim(k):
+        rows = _core.bind("add", rows, _core.broadcast_to(_core.astype(k, _INT32), (n, m)))
     elif k:
         rows = _core.bind("add", rows, k)
     return _core.bind(comparison, rows, columns)
@@ -312,7 +314,7 @@ def tril(m, k=0):
       Array([[1, 0],
              [3, 4]], dtype=int32)
     """
-    return _triangle("tril", m, operator.index(k))
+    return _triangle("tril", m, to_size(k))
 
 
 def triu(m, k=0):
@@ -323,7 +325,7 @@ def triu(m, k=0):
       Array([[1, 2],
              [0, 4]], dtype=int32)
     """
-    return _triangle("triu", m, operator.index(k))
+    return _triangle("triu", m, to_size(k))
 
 
 def _triangle(function, m, k):

@@ -8,8 +8,7 @@ namespace weft {
 
 // Has the inference of an op refuse symbolic dimensions, if it is not ready for them.
 void guard_symbols(OpDef& op);
-// Throws kNotImplemented if one of the types has symbolic dimensions and the rules of the op, for
-// derivatives and for vmap, are not ready for them.
-void check_symbols(const OpDef& op, std::span<const TypeRef> types);
+// In rules that count: throws kNotImplemented if one of the sizes is a symbolic dimension.
+void need_numbers(const OpDef& op, std::span<const int64_t> sizes);
 
 }  // namespace weft

@@ -108,7 +108,7 @@ void batch_rng_bit_generator(BatchCtx& c) {
   Vals made = apply(c.op, Vals{first},
                     c.attrs->with({{"shape", inserted(c.attr().ints("shape"), 0, c.size)}}));
   Vals all{expand_dim(made[0], 0)};
-  if (c.size > 1) all.push_back(slice(keys, {1, 0}, {c.size, words}));
+  if (c.size != 1) all.push_back(slice(keys, {1, 0}, {c.size, words}));
   c.result(concatenate(all, 0), 0);
   c.result(made[1], 0);
 }

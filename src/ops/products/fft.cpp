@@ -10,6 +10,7 @@
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
+#include "ops/def/symbols.h"
 #include "ops/products/family.h"
 #include "weft/held.h"
 
@@ -69,10 +70,7 @@ Val transform(const OpDef& op, Val x, FftKind kind, const Dims& lengths) {
 // A halved spectrum of n elements, scaled by `factor` where an element stands for two of the whole
 // one: all but the constant term and, for even n, the highest frequency.
 Val scale_twins(Val spectrum, int64_t n, double factor) {
-  if (is_symbolic(n))
-    fail(ErrorKind::kNotImplemented,
-         "[fft] expected a length that is a number, for the derivative ",
-         "of a transform of real numbers; got ", n);
+  need_numbers(op_named<"fft">(), {&n, 1});
   DType index = index_dtype(DType::kI32, spectrum.shape());
   Val k = iota(*spectrum.builder, with_dtype(spectrum.type(), index), spectrum.rank() - 1);
   auto is = [&](int64_t i) { return eq(k, scalar_like(k, static_cast<double>(i))); };

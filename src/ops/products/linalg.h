@@ -7,6 +7,7 @@
 #include "ops/def/axes.h"
 #include "ops/def/presets.h"
 #include "weft/build.h"
+#include "weft/dims.h"
 #include "weft/registry.h"
 
 namespace weft {
@@ -20,7 +21,7 @@ inline Dims batch_of(const Dims& shape, int matrix_axes = 2) {
 }
 inline int64_t rows_of(TypeRef t) { return t->dim(t->rank() - 2); }
 inline int64_t columns_of(TypeRef t) { return t->dim(t->rank() - 1); }
-inline int64_t smaller_of(TypeRef t) { return std::min(rows_of(t), columns_of(t)); }
+inline int64_t smaller_of(TypeRef t) { return dim_min(rows_of(t), columns_of(t)); }
 inline TypeRef with_axes(const Dims& batch, DType dtype, std::initializer_list<int64_t> axes) {
   Dims shape = batch;
   for (int64_t n : axes) shape.push_back(n);

@@ -154,7 +154,7 @@ void batch_triangular_solve(BatchCtx& c) {
   TypeRef b = c.in_types[1];
   int at = b->rank() - (left ? 1 : 2);  // beside the axis that counts right-hand sides
   Dims joined = b->shape();
-  joined[static_cast<size_t>(at)] *= c.size;
+  joined[static_cast<size_t>(at)] = dim_mul(b->dim(at), c.size);
   Val xs[] = {c.x(0), reshape(c.at(1, at), joined)};
   Val y = apply(c.op, xs, c.attrs)[0];
   c.result(reshape(y, inserted(b->shape(), at, c.size)), at);
@@ -226,12 +226,13 @@ Vals decompose_lu(RuleCtx& c) {
 // dL = L low(F) below the diagonal, dU = up(F) U.
 Vals lu_tangents(JvpCtx& c) {
   Val lu = c.y(0);
-  int64_t m = rows_of(lu.type()), n = columns_of(lu.type()), k = std::min(m, n);
+  int64_t m = rows_of(lu.type()), n = columns_of(lu.type()), k = smaller_of(lu.type());
   TypeRef square_l = with_axes(batch_of(lu.shape()), lu.dtype(), {m, m});
-  Val l = padded(tril(columns(lu, 0, k), -1), 0, m - k) + eye(c.b, square_l);
-  Val u = padded(triu(rows(lu, 0, k)), n - k, 0);
-  if (n > k) {
-    Val rest = eye(c.b, with_axes(batch_of(lu.shape()), lu.dtype(), {n - k, n - k}));
+  Val l = padded(tril(columns(lu, 0, k), -1), 0, dim_sub(m, k)) + eye(c.b, square_l);
+  int64_t more = dim_sub(n, k);
+  Val u = padded(triu(rows(lu, 0, k)), more, 0);
+  if (more != 0) {
+    Val rest = eye(c.b, with_axes(batch_of(lu.shape()), lu.dtype(), {more, more}));
     std::vector<Dims> config(u.shape().size(), Dims{0, 0, 0});
     config[config.size() - 1] = {k, 0, 0};
     config[config.size() - 2] = {k, 0, 0};
@@ -265,7 +266,7 @@ TypeRefs infer_permutation(const InferCtx& c) {
   int64_t size = c.attr().integer("permutation_size");
   if (p->dtype() != DType::kI32 || p->rank() < 1)
     c.fail(ErrorKind::kDtype, "expected pivots of int32, with 1 axis or more; got ", p);
-  if (size < p->dim(p->rank() - 1))
+  if (!dim_at_least(size, p->dim(p->rank() - 1)))
     c.fail(ErrorKind::kValue, "expected permutation_size to be at least the number of pivots (",
            p->dim(p->rank() - 1), "); got ", size);
   return {with_axes(batch_of(p->shape(), 1), DType::kI32, {size})};

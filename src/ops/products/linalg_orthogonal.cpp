@@ -71,7 +71,7 @@ OpDef geqp3_op() {
 
 void check_taus(const InferCtx& c, int64_t most) {
   TypeRef taus = c.in(1);
-  if (taus->rank() < 1 || columns_of(taus) > most)
+  if (taus->rank() < 1 || !dim_at_least(most, columns_of(taus)))
     c.fail(ErrorKind::kShape, "expected at most ", most, " taus; got ", operand_types(c));
   check_beside(c, 1, "taus", {taus->dim(taus->rank() - 1)});
 }
@@ -81,7 +81,7 @@ OpDef householder_product_op() {
       "householder_product", "The first columns of the product of Householder reflectors.", 2, {},
       [](const InferCtx& c) -> TypeRefs {
         TypeRef a = check_matrices(c);
-        if (rows_of(a) < columns_of(a))
+        if (!dim_at_least(rows_of(a), columns_of(a)))
           c.fail(ErrorKind::kShape, "expected at least as many rows as columns; got ",
                  operand_types(c));
         check_taus(c, columns_of(a));
@@ -179,8 +179,8 @@ Vals decompose_qr(RuleCtx& c) {
 // dQ = Q (W - M) + dA R^-1, dR = (M - W) R. Of a wide A = [A1 A2] that is so for A1; R2 = Q^H A2.
 Vals qr_tangents(JvpCtx& c) {
   Val a = c.x(0), da = c.t(0), q = c.y(0), r = c.y(1);
-  int64_t m = rows_of(a.type()), n = columns_of(a.type()), k = std::min(m, n);
-  if (m > n && c.attr().boolean("full_matrices"))
+  int64_t m = rows_of(a.type()), n = columns_of(a.type()), k = smaller_of(a.type());
+  if (m != k && c.attr().boolean("full_matrices"))
     fail(ErrorKind::kNotImplemented,
          "[qr] expected full_matrices=False to differentiate a matrix with more rows than columns, "
          "since the other columns of q are arbitrary; got ",
@@ -201,7 +201,7 @@ Vals qr_tangents(JvpCtx& c) {
   }
   Val dq = matmul(q, w - inner) + x;
   Val dr = triu(matmul(inner - w, r1));
-  if (n > k) {
+  if (n != k) {
     Val dr2 = matmul(adjoint(dq), columns(a, k, n)) + matmul(adjoint(q), columns(da, k, n));
     Val both[] = {dr, dr2};
     dr = concatenate(both, dr.rank() - 1);

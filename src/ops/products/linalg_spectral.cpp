@@ -3,8 +3,6 @@
 // Derivatives: J. Townsend, "Differentiating the singular value decomposition" (2016); M. Giles,
 // "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 // (2008); M. Seeger et al., "Auto-differentiating linear algebra" (2017).
-#include <cmath>
-
 #include "ops/def/plain.h"
 #include "ops/products/linalg.h"
 #include "ops/products/linalg_small.h"
@@ -100,8 +98,10 @@ Val differences(Val x) {
   if (n == 0) return gaps;
   DType real = real_dtype(x.dtype());
   double eps = real == DType::kF64 ? 0x1p-52 : 0x1p-23;
-  Val largest = reduce_max(abs(x), {x.rank() - 1}) * (8 * eps * std::sqrt(static_cast<double>(n)));
-  Val rounding = broadcast_in_dim(largest, shape, count_up(x.rank() - 1));
+  Val largest = reduce_max(abs(x), {x.rank() - 1}) * (8 * eps);
+  Val growth = sqrt(size_value(*x.builder, n, real));
+  Val rounding =
+      broadcast_in_dim(largest, shape, count_up(x.rank() - 1)) * broadcast_to(growth, shape);
   return select(le(abs(gaps), rounding), zeros_like(gaps), gaps);
 }
 
@@ -114,7 +114,7 @@ Vals svd_tangents(Val a, Val da, Val s, Val u, Val vh, bool vectors) {
   Val dp = matmul(adjoint(u), dav);
   Vals out{real_part(diagonal(dp))};
   if (!vectors) return out;
-  int64_t m = rows_of(a.type()), n = columns_of(a.type()), k = std::min(m, n);
+  int64_t m = rows_of(a.type()), n = columns_of(a.type()), k = smaller_of(a.type());
   Dims shape = dp.shape(), row = count_up(s.rank()), column = row;
   row.back() = s.rank();
   Val s_row = broadcast_in_dim(s, shape, row), s_column = broadcast_in_dim(s, shape, column);
@@ -127,8 +127,8 @@ Vals svd_tangents(Val a, Val da, Val s, Val u, Val vh, bool vectors) {
     inner = inner + select(on_diagonal(dp), skew, zeros_like(dp));
   }
   Val du = matmul(u, inner), dv = matmul(v, f * (sdp + adjoint(sdp)));
-  if (m > k) du = du + scaled_columns(dav - matmul(u, dp), inverse);
-  if (n > k) {
+  if (m != k) du = du + scaled_columns(dav - matmul(u, dp), inverse);
+  if (n != k) {
     Val dahu = matmul(adjoint(da), u);
     dv = dv + scaled_columns(dahu - matmul(v, adjoint(dp)), inverse);
   }
@@ -361,7 +361,7 @@ OpDef eig_op() {
 
 // ---- Reductions
 
-int64_t one_less(int64_t n) { return std::max<int64_t>(n - 1, 0); }
+int64_t one_less(int64_t n) { return dim_max(dim_sub(n, 1), 0); }
 
 OpDef schur_op() {
   OpDef d = matrix_op(

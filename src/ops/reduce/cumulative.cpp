@@ -11,6 +11,7 @@
 #include "ops/def/limits.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
+#include "ops/def/symbols.h"
 #include "ops/reduce/family.h"
 
 namespace weft {
@@ -92,6 +93,7 @@ struct Step {
 JvpArgRule jvp_by_recurrence(Step (*step)(Val x, Val y, Val before), Literal (*identity)(DType)) {
   return [step, identity](const JvpArgCtx& c) {
     int axis = axis_of(c.attr());
+    need_numbers(c.op, {&c.in_types[0]->shape()[static_cast<size_t>(axis)], 1});
     Dims reversed = c.attr().boolean("reverse") ? Dims{axis} : Dims{};
     DType dtype = c.out_types[0]->dtype();
     auto in_order = [&](Val v) {

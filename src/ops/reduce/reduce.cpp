@@ -4,6 +4,7 @@
 #include "ops/def/limits.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
+#include "ops/def/symbols.h"
 #include "ops/elementwise/order.h"
 #include "ops/reduce/family.h"
 
@@ -72,7 +73,9 @@ Val jvp_reduce_prod(const JvpArgCtx& c) {
   Dims order = axes;
   for (int64_t a : kept) order.push_back(a);
   Dims shape = pick(c.in_types[0]->shape(), kept);
-  int64_t n = product(pick(c.in_types[0]->shape(), axes));
+  Dims counted = pick(c.in_types[0]->shape(), axes);
+  need_numbers(c.op, counted);
+  int64_t n = product(counted);
   if (n == 0) return zeros(c.b, c.out_types[0]);
   auto flat = [&](Val v) {
     return reshape(counts_up(order) ? v : transpose(v, order), inserted(shape, 0, n));

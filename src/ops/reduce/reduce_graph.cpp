@@ -7,6 +7,7 @@
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
+#include "ops/def/symbols.h"
 #include "ops/reduce/family.h"
 
 namespace weft {
@@ -80,6 +81,7 @@ Vals jvp_of_reduction(JvpCtx& c, const Reduction& reduce) {
   for (bool m : has_tangent) in_mask.push_back(m);
   auto body =
       c.transforms->jvp(c.attr().graph("jaxpr"), {.in_mask = in_mask, .instantiate = has_tangent});
+  need_numbers(c.op, c.in_types[0]->shape());
   Vals made = reduce(xs, inits, combine_by(c, body->graph));
   Vals tangents;
   size_t next = n;
@@ -151,6 +153,7 @@ void batch_reduce(BatchCtx& c) {
     for (size_t i = n; i < 2 * n; ++i) xs.push_back(c.x(i));
     return c.apply(xs, c.attrs->with({{"dimensions", dimensions}}), out_dim);
   }
+  need_numbers(c.op, xs[0].shape());
   Vals inits;
   for (size_t i = 0; i < n; ++i) {
     Dims shape = inserted(c.out_types[i]->shape(), out_dim, c.size);

@@ -5,6 +5,7 @@
 #include "ops/def/limits.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
+#include "ops/def/symbols.h"
 #include "ops/reduce/family.h"
 #include "ops/reduce/windows.h"
 #include "weft/registry.h"
@@ -32,6 +33,7 @@ void batch_reduce_window(BatchCtx& c) {
     xs.push_back(c.at(i, 0));
     inits.push_back(c.x(n + i));
   }
+  need_numbers(c.op, xs[0].shape());
   Windows w = Windows(c.attr()).with_mapped(0);
   Dims places = inserted(c.out_types[0]->shape(), 0, c.size);
   for (Val v : reduce_by_shifts(xs, inits, w, places, combine_by(c, c.attr().graph("jaxpr"))))

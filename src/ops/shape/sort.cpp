@@ -13,6 +13,7 @@
 #include "ops/elementwise/order.h"
 #include "ops/shape/family.h"
 #include "ops/shape/small_elements.h"
+#include "weft/dims.h"
 
 namespace weft {
 namespace {
@@ -292,7 +293,7 @@ TypeRefs infer_top_k(const InferCtx& c) {
   if (axis < 0 || axis >= x->rank())
     c.fail(ErrorKind::kValue, "expected axis between 0 and ", x->rank() - 1, got());
   int64_t size = x->dim(static_cast<int>(axis));
-  if (k < 0 || k > size)
+  if (is_negative(k) || !dim_at_least(size, k))
     c.fail(ErrorKind::kValue, "expected k between 0 and ", size, ", the size of the axis", got());
   Dims shape = x->shape();
   shape[static_cast<size_t>(axis)] = k;

@@ -218,6 +218,31 @@ PROGRAMS = {
     "floordiv": ("b, n", "(floordiv(b,2)+1,)", lambda x: wnp.ones((x.shape[0] // 2 + 1,))),
     "mod": ("b, n", "(mod(b,3)+1,)", lambda x: wnp.ones((x.shape[0] % 3 + 1,))),
     "diff": ("b + 1, n", "(b,n)", lambda x: wnp.diff(x, axis=0)),
+    "einsum3": ("b, n; n, k; k, 2", "(b,2)", lambda x, y, z: wnp.einsum("ab,bc,cd->ad", x, y, z)),
+    "at_last": ("b, n", "(b,n)", lambda x: x.at[-1].set(0.0)),
+    "repeat_sym": ("b, n", "(b^2,n)", lambda x: wnp.repeat(x, x.shape[0], axis=0)),
+    "tril_sym": ("b, n", "(b,n)", lambda x: wnp.tril(x, x.shape[1] - 2)),
+    "resize": (
+        "b, n",
+        "(2*b,n+1)",
+        lambda x: weft.image.resize(x, (2 * x.shape[0], x.shape[1] + 1), "linear"),
+    ),
+    "cummax_vmap": ("b, n", "(b,n)", lambda x: weft.vmap(lax.cummax)(x)),
+    "cumprod_grad": (
+        "b, 5",
+        "(b,5)",
+        lambda x: weft.grad(lambda z: (wnp.cumprod(z, 1) ** 2).sum())(x),
+    ),
+    "topk_grad": ("b, 5", "(b,5)", lambda x: weft.grad(lambda z: lax.top_k(z, 2)[0].sum())(x)),
+    "topk_sym": ("b + 2, 2", "(2,b+1)", lambda x: lax.top_k(x.T, x.shape[0] - 1)[0]),
+    "buckets": (
+        "b, n",
+        "(2,n)",
+        lambda x: weft.ops.segment_sum(
+            x, wnp.zeros(x.shape[0], int), num_segments=2, bucket_size=x.shape[1]
+        ),
+    ),
+    "rbg": ("b, n", "(b,n)", lambda x: random.normal(random.key(0, impl="rbg"), x.shape) + x),
     "draws": ("b, n", "(b,)", lambda x: random.categorical(random.key(0), x)),
     "windows": (
         "b, n",
@@ -411,8 +436,6 @@ def test_a_size_is_a_value_of_the_program():
 @pytest.mark.parametrize(
     "f",
     [
-        wnp.linalg.svd,
-        wnp.linalg.inv,
         weft.grad(lambda x: wnp.cumprod(x, 0).sum()),
         weft.grad(lambda x: x.prod()),
         weft.jacrev(wnp.sin),
@@ -420,7 +443,7 @@ def test_a_size_is_a_value_of_the_program():
     ],
 )
 def test_rules_that_compute_with_numbers_refuse(f):
-    with pytest.raises(NotImplementedError, match="sizes? that (are|is a|is) numbers?|length that"):
+    with pytest.raises(NotImplementedError, match="sizes that are numbers"):
         weft.eval_shape(f, *specs("b, b"))
 
 
@@ -439,6 +462,49 @@ def test_rules_that_compute_with_sizes(f):
     for sizes in SIZES:
         (x,) = arrays("b, 4", sizes)
         np.testing.assert_allclose(e.call(x), f(x), rtol=1e-4, atol=1e-5)
+
+
+def spd(x):
+    return x @ x.mT + 5 * wnp.eye(x.shape[-1])
+
+
+MATRICES = {
+    "cholesky": lambda x: wnp.linalg.cholesky(spd(x)),
+    "eigh": lambda x: wnp.linalg.eigh(spd(x))[0],
+    "eig": lambda x: wnp.sort(abs(wnp.linalg.eigvals(x)), -1),
+    "lu": lax.linalg.lu,
+    "qr": wnp.linalg.qr,
+    "solve": lambda x: wnp.linalg.solve(spd(x), x),
+    "svd": lambda x: wnp.linalg.svd(x, compute_uv=False),
+    "vmap": weft.vmap(
+        lambda x: weft.scipy.linalg.cho_solve((wnp.linalg.cholesky(spd(x)), True), x)
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", ["b, 5, 5", "b, n, n"])
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices(name, shape):
+    f = MATRICES[name]
+
+    def derivative(x):
+        return weft.grad(lambda x: sum(abs(y).sum() for y in weft.tree.leaves(f(x))))(x)
+
+    both = lambda x: (f(x), () if name == "eig" else derivative(x))
+    (x,) = arrays(shape, {"b": 3, "n": 4})
+    got, want = exported(both, shape).call(x), weft.jit(both)(x)
+    for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4)
+
+
+def test_matrices_that_are_not_square():
+    for f in (wnp.linalg.qr, lambda x: lax.linalg.lu(x)[0], wnp.linalg.svd):
+        for shape in ("b, 3, 5", "b, 5, 3"):
+            (x,) = arrays(shape, {"b": 2})
+            got, want = exported(f, shape).call(x), f(x)
+            for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_programs_are_lowered_for_numbers_only():
