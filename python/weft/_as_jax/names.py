@@ -236,6 +236,12 @@ _NAMES = {
         set_tpu_interpret_mode stateful_bernoulli stateful_bits stateful_normal stateful_uniform
         stochastic_round sync_copy to_pallas_key touch trace_value unpack_elementwise
         with_memory_space_constraint""",
+    "experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel": """BlockSizes
+        QKVLayout SegmentIds make_splash_mha make_splash_mha_single_device make_splash_mqa
+        make_splash_mqa_single_device""",
+    "experimental.pallas.ops.tpu.splash_attention.splash_attention_mask": """CausalMask FullMask
+        LocalMask Mask MultiHeadMask NumpyMask make_causal_mask make_local_attention_mask
+        make_random_mask""",
     "experimental.pallas.triton": "TritonCompilerParams elementwise_inline_asm",
     "experimental.pallas.mosaic_gpu": """ACC Barrier BlockSpec ClusterBarrier CompilerParams
         CopyPartition GMEM Layout LoweringSemantics MemorySpace Mesh NDLoopInfo OOBFillMode
