@@ -244,7 +244,7 @@ def _compile_module(module):
     _maps.before_compile()
     text, key = module.text, module.key
     placed = [devices.device_at(i) for i in module.devices]
-    platform = placed[0].platform
+    platform = devices.platform_of(module.devices[0])
     asked = dict(module.compiler_options or ())
     effort = _EFFORTS[asked.pop("optimize", "balanced")]
     if platform != "cpu":
@@ -279,7 +279,7 @@ def _compile_module(module):
             return Loaded(_compiled(text, placed, options, module.host_functions), False, tiles)
         return _through_disk(text, placed, options, preimage)
 
-    wait_for_targets = ffi.prepare(devices.platform_of(module.devices[0]), module.targets)
+    wait_for_targets = ffi.prepare(platform, module.targets)
     try:
         if module.is_inspected:
             # XLA calls the functions by their addresses while it compiles: hold them until then.

@@ -94,17 +94,30 @@ _FACTORIES = {"cpu": _make_cpu_client, "cuda": _make_cuda_client}
 
 
 def _wanted_platforms():
-    """Platform names to start, most wanted first; and whether a missing one is an error."""
+    """Platform names to start, most wanted first, and those of them that must not be missing."""
+    from weft.runtime import plugins
+
     chosen = config.weft_platforms
     if chosen:
         names = ["cuda" if n.strip() == "gpu" else n.strip() for n in chosen.split(",")]
-        unknown = [n for n in names if n not in _FACTORIES]
+        unknown = [n for n in names if n not in _FACTORIES and not plugins.exists(n)]
         if unknown:
-            raise ValueError(f"weft_platforms: expected {sorted(_FACTORIES)}; got {unknown[0]!r}")
-        return names, True
+            known = sorted({*_FACTORIES, *plugins.named(), *plugins.packaged()})
+            raise ValueError(f"weft_platforms: expected {known}; got {unknown[0]!r}")
+        return names, names
     from weft.runtime.cuda import plugin_path
 
-    return (["cuda", "cpu"] if plugin_path() else ["cpu"]), False
+    named = list(plugins.named())
+    return [*named, *(["cuda"] if plugin_path() else []), "cpu"], [*named, "cpu"]
+
+
+def _make_client(name):
+    """The client of a platform, and the platform that programs for it are written for."""
+    if name in _FACTORIES:
+        return _FACTORIES[name](), name
+    from weft.runtime import plugins
+
+    return plugins.make_client(name), plugins.EMITTED_FOR
 
 
 def start():
@@ -120,18 +133,18 @@ def start():
         names, required = _wanted_platforms()
         for name in names:
             try:
-                client = _FACTORIES[name]()
+                client, emitted_for = _make_client(name)
             except ProcessFailureError:
                 raise
             except Exception as error:
-                if required or name == "cpu":
+                if name in required:
                     raise RuntimeError(f"could not start platform {name!r}: {error}") from error
                 continue
             _clients[name] = client
             # In one order everywhere: programs of several processes are laid out in it.
             for device in sorted(client.devices(), key=lambda d: d.id):
                 own = device.process_index == client.process_index()
-                _core.register_device(device, name, own)
+                _core.register_device(device, emitted_for, own)
                 _devices.append((name, device))
         config.freeze(
             "weft_cpu_enable_async_dispatch",
