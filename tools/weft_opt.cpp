@@ -1,9 +1,14 @@
 // weft-opt: runs transforms and passes on a program in text form and prints the result. Used by
 // tests/ir, and by anyone who wants to see what the compiler makes of a program.
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -12,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/extension.h"
 #include "weft/weft.h"
 
 namespace {
@@ -44,6 +50,11 @@ The program is one in text form, as this prints it, or a module of StableHLO.
   --stats             ops, time and rewrites of each pass, on stderr
   --pass-timing       time of each pass, summed up over its runs, and of all, on stderr
   --print-after-all   the program after each pass that changed it, on stderr
+  --reduce=COMMAND    take ops, inputs and outputs away from the result as long as COMMAND FILE,
+                      run by the shell, exits with status 0; FILE has a program as it is printed
+  --bisect=COMMAND    which application of a rewrite by the passes changes whether COMMAND FILE
+                      exits with status 0, and the programs before and after it
+  --load=PATH         passes and ops of a shared library (weft/extension.h)
   --report            what one run of the result takes, on stderr
   --fusions           what each fusion of the result costs, on stderr
   --list-passes       list the passes
@@ -58,6 +69,7 @@ struct Options {
   weft::EmitOptions emit_options;
   std::string form = "graph";
   std::string file;
+  std::string reduce, bisect;  // commands
   bool verify = false;
   bool locations = false;
   bool stats = false;
@@ -222,6 +234,9 @@ const std::vector<Flag>& flags() {
       {"--pass-timing", [](Options& o, std::string_view) { o.pass_timing = true; }},
       {"--print-after-all",
        [](Options& o, std::string_view) { o.pass_options.dump = print_after; }},
+      {"--reduce=", [](Options& o, std::string_view v) { o.reduce = v; }},
+      {"--bisect=", [](Options& o, std::string_view v) { o.bisect = v; }},
+      {"--load=", [](Options&, std::string_view v) { weft::load_extension(std::string(v)); }},
       {"--report", [](Options& o, std::string_view) { o.report = true; }},
       {"--fusions", [](Options& o, std::string_view) { o.fusions = true; }},
       {"--list-passes", [](Options& o, std::string_view) { o.list = list_passes; }},
@@ -302,6 +317,78 @@ void print_fusions(const weft::Graph& graph) {
   }
 }
 
+// As it is printed, and as commands get it.
+std::string text_of(const weft::Graph& graph, const Options& options) {
+  if (options.form == "graph") return weft::print(graph, {.locations = options.locations}) + '\n';
+  return weft::emit_stablehlo(graph, options.emit_options).text;
+}
+
+// Whether a command of the user's exits with status 0 when it is run on a program.
+class CommandTest {
+ public:
+  CommandTest(std::string command, const Options& options)
+      : command_(std::move(command)), options_(options) {
+    std::string name = (std::filesystem::temp_directory_path() / "weft-opt-XXXXXX").string();
+    if (!mkdtemp(name.data()))
+      weft::fail(weft::ErrorKind::kValue, "expected a folder for files; cannot make ", name);
+    folder_ = name;
+  }
+  CommandTest(const CommandTest&) = delete;
+  CommandTest& operator=(const CommandTest&) = delete;
+  ~CommandTest() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  bool operator()(const weft::Graph& graph) const {
+    std::string text;
+    try {
+      text = text_of(graph, options_);
+    } catch (const weft::Error&) { return false; }  // a program that is not emitted
+    auto file = folder_ / (options_.form == "graph" ? "program.ir" : "program.mlir");
+    std::ofstream(file, std::ios::binary) << text;
+    int status = std::system((command_ + " '" + file.string() + "'").c_str());
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    constexpr int kNotExecutable = 126, kNotFound = 127, kInterrupted = 128 + SIGINT;
+    if (code == kNotExecutable || code == kNotFound)
+      weft::fail(weft::ErrorKind::kValue, "expected a command that can be run; got ", command_);
+    if (code == kInterrupted) weft::fail(weft::ErrorKind::kValue, command_, " was interrupted");
+    return code == 0;
+  }
+
+ private:
+  std::string command_;
+  const Options& options_;
+  std::filesystem::path folder_;
+};
+
+weft::GraphRef reduced(const weft::GraphRef& graph, const Options& options) {
+  CommandTest test(options.reduce, options);
+  weft::Shrunk shrunk = weft::shrink(graph, std::cref(test));
+  std::fprintf(stderr, "%zu ops, %zu after %u runs of the command\n", graph->ops().size(),
+               shrunk.graph->ops().size(), shrunk.num_tests);
+  return shrunk.graph;
+}
+
+void print_bisection(const weft::GraphRef& graph, const Options& options) {
+  CommandTest test(options.bisect, options);
+  weft::Bisection found =
+      weft::bisect(graph, options.passes, options.pass_options, std::cref(test));
+  std::cout << "pass " << found.pass;
+  if (found.application == 0) {
+    std::cout << ", besides its rewrites\n";
+  } else {
+    std::cout << ", application " << found.application << " of " << found.num_applications << ":";
+    for (const weft::AppliedRewrite& rewrite : found.rewrites) {
+      std::cout << ' ' << rewrite.name;
+      if (rewrite.loc != weft::kNoLoc) std::cout << " at " << weft::loc_text(rewrite.loc);
+    }
+    std::cout << '\n';
+  }
+  std::cout << "// before\n" << text_of(*found.before, options);
+  std::cout << "// after\n" << text_of(*found.after, options);
+}
+
 void run(Options& options) {
   if (options.form == "portable" || options.form == "iree") {
     options.emit_options.platform = options.form;
@@ -318,17 +405,12 @@ void run(Options& options) {
     if (options.verify) weft::verify(*graph);
   }
   options.pass_options.verify = options.verify;
+  options.emit_options.locations = options.locations;
+  if (!options.bisect.empty()) return print_bisection(graph, options);
   std::vector<weft::PassStats> stats;
   graph = weft::run_passes(graph, options.passes, options.pass_options, &stats);
-
-  if (options.form == "graph") {
-    weft::PrintOptions print_options;
-    print_options.locations = options.locations;
-    std::cout << weft::print(*graph, print_options) << '\n';
-  } else {
-    options.emit_options.locations = options.locations;
-    std::cout << weft::emit_stablehlo(*graph, options.emit_options).text;
-  }
+  if (!options.reduce.empty()) graph = reduced(graph, options);
+  std::cout << text_of(*graph, options);
   if (options.stats) print_stats(stats);
   if (options.pass_timing) print_timing(stats);
   if (options.report) std::cerr << weft::to_text(weft::analyze(*graph));

@@ -9,8 +9,9 @@ namespace {
 const std::string kPruneOp = "prune_op";
 
 GraphRef dce(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  Pruned pruned = prune(graph, 0, RewriteFilter(options).allows(kPruneOp));
-  stats.count(kPruneOp, pruned.num_pruned_ops);
+  RewriteFilter filter(options);
+  Pruned pruned = prune(graph, 0, filter.allows(kPruneOp));
+  filter.applied(kPruneOp, pruned.num_pruned_ops, stats);
   return pruned.graph;
 }
 

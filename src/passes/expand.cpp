@@ -94,9 +94,10 @@ class ExpandRun {
 
 GraphRef expand(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   ExpandRun run;
-  if (!RewriteFilter(options).allows(kExpand) || !run.applies(*graph)) return graph;
+  RewriteFilter filter(options);
+  if (!filter.allows(kExpand) || !run.applies(*graph)) return graph;
   GraphRef result = run.run(graph);
-  stats.count(kExpand, run.num_expanded());
+  filter.applied(kExpand, run.num_expanded(), stats);
   return result;
 }
 

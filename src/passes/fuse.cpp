@@ -150,10 +150,11 @@ GraphRef FuseRun::run(const GraphRef& graph) {
 }
 
 GraphRef fuse(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  if (!RewriteFilter(options).allows(kFusion)) return graph;
+  RewriteFilter filter(options);
+  if (!filter.allows(kFusion)) return graph;
   FuseRun run;
   GraphRef result = run.run(graph);
-  stats.count(kFusion, run.num_fusions());
+  filter.applied(kFusion, run.num_fusions(), stats);
   return result;
 }
 

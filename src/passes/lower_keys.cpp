@@ -139,9 +139,10 @@ class LowerRun {
 
 GraphRef lower_keys(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   LowerRun run;
-  if (!RewriteFilter(options).allows(kLowerKey) || !run.applies(graph)) return graph;
+  RewriteFilter filter(options);
+  if (!filter.allows(kLowerKey) || !run.applies(graph)) return graph;
   GraphRef result = run.run(graph);
-  stats.count(kLowerKey, run.num_lowered());
+  filter.applied(kLowerKey, run.num_lowered(), stats);
   return result;
 }
 

@@ -13,7 +13,9 @@ class RewriteFilter {
   explicit RewriteFilter(const PassOptions& options)
       : options_(options),
         allows_all_(options.only_rewrites.empty() && options.disabled_rewrites.empty()) {}
+  // Asked before each application.
   bool allows(const std::string& name) const {
+    if (options_.log && options_.log->applied.size() >= options_.log->most) return false;
     if (allows_all_) return true;
     auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), name) != names.end();
@@ -24,6 +26,14 @@ class RewriteFilter {
   bool allows(const Rewrite& rewrite) const {
     if (options_.keep_derivatives && rewrite.phase == Phase::kFinal) return false;
     return allows(rewrite.name);
+  }
+  void applied(const std::string& name, Loc loc) const {
+    if (options_.log) options_.log->applied.push_back({name, loc});
+  }
+  // Of a pass that makes all of its changes at once.
+  void applied(const std::string& name, uint32_t hits, PassStats& stats) const {
+    stats.count(name, hits);
+    if (hits) applied(name, kNoLoc);
   }
 
  private:

@@ -71,12 +71,25 @@ void verify_after(const Pass& pass, const Graph& graph) {
 
 }  // namespace
 
-const std::vector<Pass>& all_passes() {
-  static const std::vector<Pass> passes = {
+namespace {
+
+std::vector<Pass>& known_passes() {
+  static std::vector<Pass> passes = {
       strip_rules_pass(),   lower_keys_pass(), expand_pass(),  inline_pass(),       fold_pass(),
       scan_products_pass(), simplify_pass(),   cse_pass(),     canonicalize_pass(), dce_pass(),
       roll_pass(),          pack_pass(),       kernels_pass(), fuse_pass()};
   return passes;
+}
+
+}  // namespace
+
+const std::vector<Pass>& all_passes() { return known_passes(); }
+
+void add_pass(Pass pass) {
+  for (const Pass& known : all_passes())
+    if (known.name == pass.name)
+      fail(ErrorKind::kValue, "expected a new name of a pass; got ", pass.name, ", which is taken");
+  known_passes().push_back(std::move(pass));
 }
 
 void PassStats::count(const std::string& rewrite, uint32_t hits) {

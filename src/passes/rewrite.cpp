@@ -32,10 +32,7 @@ class RewriteRun {
  public:
   RewriteRun(RewriteKinds kinds, const RewriteFilter& filter, const InlinePlan* plan)
       : filter_(filter),
-        kinds_{.fold = kinds.fold && filter.allows(kFold),
-               .simplify = kinds.simplify,
-               .products = kinds.products,
-               .cse = kinds.cse && filter.allows(kCse)},
+        kinds_(kinds),
         plan_(plan),
         regions_([this](const GraphRef& graph) { return run(graph); }) {}
 
@@ -47,10 +44,11 @@ class RewriteRun {
 
   const RewriteKinds& kinds() const { return kinds_; }
   const RewriteFilter& filter() const { return filter_; }
-  // `name` must outlive the run.
-  void hit(const std::string& name) {
+  // `name` must outlive the run; `loc`: of the op that is replaced.
+  void hit(const std::string& name, Loc loc) {
     ++total_hits_;
     ++hits_[&name];
+    filter_.applied(name, loc);
   }
   // A rewrite was held back by a use that turned out to be none.
   void ask_for_another_walk() { again_ = true; }
@@ -60,7 +58,9 @@ class RewriteRun {
   }
 
  private:
-  bool is_inlined(const Op& op) const { return plan_ && plan_->inlines(op); }
+  bool is_inlined(const Op& op) const {
+    return plan_ && plan_->inlines(op) && filter_.allows(kInlineCall);
+  }
 
   const RewriteFilter& filter_;
   RewriteKinds kinds_;
@@ -76,7 +76,7 @@ class RewriteBuilder final : public Builder {
   // `uses`: of the graph that is rewritten, whose inputs come first in both.
   RewriteBuilder(RewriteRun& run, uint32_t num_inputs, const std::vector<uint32_t>& uses)
       : run_(run), uses_(uses.begin(), uses.begin() + num_inputs) {
-    dest_.set_hash_consing(run.kinds().cse);
+    set_consing();
   }
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
@@ -123,10 +123,11 @@ class RewriteBuilder final : public Builder {
       }
     }
     dest_.set_loc(loc());
+    set_consing();
     uint32_t num_ops = dest_.num_ops();
     Values results = dest_.add_typed(op, operands, attrs, out_types);
     if (dest_.num_ops() == num_ops) {
-      run_.hit(kCse);
+      run_.hit(kCse, loc());
       give_back(operands);
     }
     return results;
@@ -162,6 +163,12 @@ class RewriteBuilder final : public Builder {
   // Number of uses of the results of an op that nothing needs, and that uses nothing itself.
   static constexpr uint32_t kDead = 0xffffffffu;
 
+  // Once cse is off it stays off.
+  void set_consing() {
+    bool on = run_.kinds().cse && run_.filter().allows(kCse);
+    if (on != consing_) dest_.set_hash_consing(consing_ = on);
+  }
+
   void bury(Value v) {
     const Op* op = dest_.producer(v);
     if (!op || effects_of(*op->info, op->attrs) != kPure) return;
@@ -185,9 +192,10 @@ class RewriteBuilder final : public Builder {
       if (!v.is_literal()) return {};
       xs.push_back(*dest_.as_literal(v));
     }
+    if (!run_.filter().allows(kFold)) return {};
     std::optional<Literal> x = op.fold(FoldCtx{xs, attrs.get(), out});
     if (!x) return {};
-    run_.hit(kFold);
+    run_.hit(kFold, loc());
     return dest_.literal(*x);
   }
 
@@ -206,7 +214,7 @@ class RewriteBuilder final : public Builder {
     Values results;
     for (Val v : vals) results.push_back(v.value);
     check_types(rewrite, ctx.op, results, ctx.out_types);
-    run_.hit(rewrite.name);
+    run_.hit(rewrite.name, loc());
     give_back(ctx.operands);
     return results;
   }
@@ -224,6 +232,7 @@ class RewriteBuilder final : public Builder {
   RewriteRun& run_;
   std::vector<uint32_t> uses_;  // of the values of dest_
   GraphBuilder dest_;
+  bool consing_ = false;
   int depth_ = 0;
   std::vector<Value> given_back_;
   mutable std::unordered_set<uint32_t> watched_;  // values that were asked for, with other uses
@@ -256,7 +265,6 @@ uint32_t forward_call_results(const Graph& body, std::span<const Value> args, Bu
 GraphRef RewriteRun::run(const GraphRef& graph) {
   uint64_t hits_before = total_hits_;
   bool changed = false;
-  bool forwards = kinds_.simplify && filter_.allows(kForwardCallResult);
   std::vector<uint32_t> uses = live_uses(*graph);
   RewriteBuilder b(*this, graph->num_inputs(), uses);
   auto rewrite_op = [&](const Op& op, std::span<const Value> operands) -> Values {
@@ -267,11 +275,11 @@ GraphRef RewriteRun::run(const GraphRef& graph) {
     Values results = inlined ? b.inline_graph(*callee(*op.info, attrs), operands)
                              : b.place(*op.info, operands, attrs, graph->result_types(op));
     if (inlined) {
-      hit(kInlineCall);
+      hit(kInlineCall, op.loc);
       b.give_back(operands);
-    } else if (forwards && is_call(op)) {
+    } else if (kinds_.simplify && is_call(op) && filter_.allows(kForwardCallResult)) {
       uint32_t forwarded = forward_call_results(*callee(*op.info, attrs), operands, b, results);
-      for (uint32_t i = 0; i < forwarded; ++i) hit(kForwardCallResult);
+      for (uint32_t i = 0; i < forwarded; ++i) hit(kForwardCallResult, op.loc);
     }
     for (uint32_t i = 0; i < op.num_results; ++i) b.take(results[i], uses[op.results_begin + i]);
     b.settle();
@@ -284,11 +292,11 @@ GraphRef RewriteRun::run(const GraphRef& graph) {
 GraphRef rewrite(GraphRef graph, RewriteKinds kinds, bool inlines, const PassOptions& options,
                  PassStats& stats) {
   RewriteFilter filter(options);
-  inlines = inlines && filter.allows(kInlineCall);
   // Calls that were found equal, or whose graphs became smaller, may be inlined after all.
   for (bool first = true;; first = false) {
     std::optional<InlinePlan> plan;
-    if (inlines) plan.emplace(graph, first ? InlineDepth::kAny : InlineDepth::kBounded);
+    if (inlines && filter.allows(kInlineCall))
+      plan.emplace(graph, first ? InlineDepth::kAny : InlineDepth::kBounded);
     if (!first && !(plan && plan->any())) return graph;
     for (bool again = true; again;) {
       RewriteRun run(kinds, filter, plan ? &*plan : nullptr);

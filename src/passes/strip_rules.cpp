@@ -61,9 +61,10 @@ class StripRun {
 
 GraphRef strip_rules(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   StripRun run;
-  if (!RewriteFilter(options).allows(kStripRule) || !run.applies(*graph)) return graph;
+  RewriteFilter filter(options);
+  if (!filter.allows(kStripRule) || !run.applies(*graph)) return graph;
   GraphRef result = run.run(graph);
-  stats.count(kStripRule, run.num_stripped());
+  filter.applied(kStripRule, run.num_stripped(), stats);
   return result;
 }
 

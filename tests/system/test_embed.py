@@ -255,6 +255,83 @@ def test_weft_opt_is_installed(site, tmp_path):
     assert out == "{ lambda ; a:f32[3]. let  in (a,) }\n"
 
 
+PROGRAM = """\
+{ lambda ; a:f32[3]. let
+    b:f32[3] = exp a
+    c:f32[3] = log b
+    d:f32[3] = neg c
+  in (d,) }
+"""
+
+
+def weft_opt(site: Path, *options: str | Path, program: str = PROGRAM):
+    command = list(map(str, [site / "bin" / "weft-opt", *options]))
+    return subprocess.run(command, input=program, capture_output=True, text=True)
+
+
+def test_weft_opt_tells_of_each_pass(site):
+    program = PROGRAM.replace("in (d,)", "  e:f32[3] = neg d\n  in (e,)")
+    done = weft_opt(site, "--passes=dce,simplify,dce", "--print-after-all", program=program)
+    # The first dce changes nothing.
+    simplified, pruned = done.stderr.removeprefix("// after simplify\n").split("// after dce\n")
+    assert simplified != pruned == done.stdout
+    done = weft_opt(site, "--passes=dce,simplify,dce", "--pass-timing", program=program)
+    lines = [line.split() for line in done.stderr.splitlines()]
+    assert {line[0] for line in lines} == {"dce", "simplify", "total"} and lines[-1][0] == "total"
+    *passes, total = (float(line[1]) for line in lines)
+    assert passes == sorted(passes, reverse=True)
+    assert abs(sum(passes) - total) < 0.01
+
+
+def test_weft_opt_reduces_with_a_command(site, tmp_path):
+    script(tmp_path / "test", f'cat "$1" >>{tmp_path}/seen; grep -q "= log" "$1"')
+    done = weft_opt(site, f"--reduce={tmp_path / 'test'}")
+    assert done.stdout == "{ lambda ; a:f32[3]. let b:f32[3] = log a in (b,) }\n"
+    runs = int(re.fullmatch(r"3 ops, 1 after (\d+) runs of the command\n", done.stderr)[1])
+    assert (tmp_path / "seen").read_text().count("lambda") == runs
+    assert (tmp_path / "seen").read_text().startswith(PROGRAM)
+    module = weft_opt(site, "--emit=stablehlo").stdout
+    command = ["--emit=stablehlo", '--reduce=grep -q "stablehlo.log "']
+    done = weft_opt(site, *command, program=module)
+    assert "stablehlo.log " in done.stdout and "exponential" not in done.stdout
+    for command, words in [
+        ("true; false", "expected a program of which the test holds"),
+        ("/nowhere/command", "expected a command that can be run; got /nowhere/command"),
+    ]:
+        done = weft_opt(site, f"--reduce={command}")
+        assert done.returncode == 2 and words in done.stderr
+
+
+def test_weft_opt_loads_passes(site, tmp_path):
+    include = installed(site, "--include-dir").strip()
+    source = ROOT / "examples" / "extension" / "log_of_exp.cpp"
+    build = ["c++", "-std=c++20", "-shared", "-fPIC", "-Wall", "-Werror"]
+    library = tmp_path / "log_of_exp.so"
+    run(*build, source, f"-I{include}", "-o", library)
+    done = weft_opt(site, f"--load={library}", "--passes=log_of_exp,dce", "--stats")
+    assert done.stdout == "{ lambda ; a:f32[3]. let b:f32[3] = neg a in (b,) }\n"
+    assert "1  log_of_exp" in done.stderr
+    assert weft_opt(site, f"--load={library}", f"--load={library}").stdout == PROGRAM
+    listed = weft_opt(site, f"--load={library}", "--list-passes").stdout
+    assert "log_of_exp  log(exp(x)) -> x.\n" in listed
+
+    headers = tmp_path / "older"
+    shutil.copytree(include, headers)
+    header = headers / "weft" / "extension.h"
+    text, changes = re.subn(r"\b1(,  *// goes up)", r"0\1", header.read_text())
+    assert changes == 1
+    header.write_text(text)
+    other = tmp_path / "other.so"
+    run(*build, source, f"-I{headers}", "-o", other)
+    for path, words in [
+        (other, "other.so was compiled with others"),
+        ("libm.so.6", "libm.so.6 has no WEFT_EXTENSION()"),
+        ("/nowhere.so", "cannot open /nowhere.so"),
+    ]:
+        done = weft_opt(site, f"--load={path}")
+        assert done.returncode == 2 and words in done.stderr
+
+
 def test_the_installed_package_runs(site):
     assert installed(site, "ops", "sin").startswith("sin: ")
     code = "import weft; print(weft.__file__); print(weft.jit(lambda x: x + 1)(1.0))"

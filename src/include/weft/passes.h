@@ -24,7 +24,19 @@ struct PassStats {
   std::vector<std::pair<std::string, uint32_t>> rewrites;
 
   // Adds hits of a rewrite.
-  void count(const std::string& rewrite, uint32_t hits);
+  WEFT_API void count(const std::string& rewrite, uint32_t hits);
+};
+
+// One application of a rewrite. Of a pass that makes all of its changes at once, they are one.
+struct AppliedRewrite {
+  std::string name;
+  Loc loc = kNoLoc;  // of the op that it replaced, where it is one
+};
+// Which rewrites were applied, in order. There are `most` of them at most: none begins after that,
+// while those that have begun end, so what follows from the last one may stand behind it.
+struct RewriteLog {
+  size_t most = SIZE_MAX;
+  std::vector<AppliedRewrite> applied;
 };
 
 struct PassOptions {
@@ -33,6 +45,7 @@ struct PassOptions {
   bool verify = false;                     // verify() after every pass
   // Derivatives are still to be taken of the result: what could change them does not run.
   bool keep_derivatives = false;
+  RewriteLog* log = nullptr;  // what is applied is added to it
   // Called with pass name and the graph before and after it.
   std::function<void(std::string_view, const Graph& before, const Graph& after)> dump;
 };
@@ -51,8 +64,11 @@ struct Pass {
   Phase phase = Phase::kAny;               // of its rewrites too
 };
 
-// All passes, in the order in which a pipeline would run them.
+// All passes, in the order in which a pipeline would run them; those of users follow.
 WEFT_API const std::vector<Pass>& all_passes();
+// A pass of the user's, which runs where it is named. Not while other threads use passes. Throws
+// kValue if the name is taken.
+WEFT_API void add_pass(Pass pass);
 // Names of the passes that optimize() runs by default; those of them that keep derivatives.
 WEFT_API const std::vector<std::string>& default_pipeline(bool keep_derivatives = false);
 // Runs passes in the order given. Throws kValue for an unknown name (listing the known ones), and

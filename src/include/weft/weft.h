@@ -11,6 +11,7 @@
 #include "weft/dims.h"            // IWYU pragma: export
 #include "weft/emit.h"            // IWYU pragma: export
 #include "weft/error.h"           // IWYU pragma: export
+#include "weft/faults.h"          // IWYU pragma: export
 #include "weft/ffi.h"             // IWYU pragma: export
 #include "weft/format.h"          // IWYU pragma: export
 #include "weft/graph.h"           // IWYU pragma: export
