@@ -33,6 +33,10 @@ const pjrt::Api* checked_api(void* library, const std::string& path) {
   if (!found) throw PluginError(cat("expected a PJRT plugin; ", path, " has no GetPjrtApi"));
   const pjrt::Api* api = reinterpret_cast<const pjrt::Api* (*)()>(found)();
   if (!api) throw PluginError(cat("expected a PJRT plugin; GetPjrtApi of ", path, " gives NULL"));
+  if (api->head.size < offsetof(pjrt::Api, error_destroy)) {
+    throw PluginError(cat("expected a PJRT plugin; GetPjrtApi of ", path, " gives a table of ",
+                          api->head.size, " bytes, which has no version"));
+  }
   auto [major, minor] = std::pair(api->version.major, api->version.minor);
   if (major != pjrt::kMajor || minor < pjrt::kOldestMinor || api->head.size < sizeof(pjrt::Api)) {
     throw PluginError(cat("expected a PJRT plugin of version ", pjrt::kMajor, '.',

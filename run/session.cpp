@@ -42,12 +42,12 @@ using ClientRef = std::shared_ptr<const Client>;
 
 struct Held {
   ClientRef client;
-  pjrt::Buffer* buffer;
+  pjrt::Buffer* buffer = nullptr;
   TypeRef type;
   int device;
 
-  Held(ClientRef c, pjrt::Buffer* b, TypeRef t, int d)
-      : client(std::move(c)), buffer(b), type(t), device(d) {}
+  // It is there before the plugin's buffer is, which is not lost if there is no memory for more.
+  Held(ClientRef c, TypeRef t, int d) : client(std::move(c)), type(t), device(d) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() { client->plugin.free(pjrt::kBufferDestroy, buffer); }
@@ -212,16 +212,11 @@ std::vector<int> match_donated(const Graph& graph, const std::vector<uint32_t>& 
   return aliases;
 }
 
-void check_targets(const EmittedModule& module, const std::string& platform) {
+void check_is_complete(const EmittedModule& module) {
   if (!module.callbacks.empty() || !module.inspections.empty()) {
     fail(ErrorKind::kNotImplemented,
          "expected a program without calls of functions on the host; got one");
   }
-  if (module.targets.empty()) return;
-  const CallTarget& first = module.targets.front();
-  fail(ErrorKind::kNotImplemented, '[', first.op, "] expected an operation that plugins run on ",
-       platform, "; it calls ", first.name, ", which is not part of a plugin, at ",
-       loc_text(first.loc));
 }
 
 }  // namespace
@@ -316,8 +311,10 @@ void Buffer::read(void* bytes, size_t num_bytes) const {
 Buffer Buffer::copy_to(int device) const {
   const Client& client = *held_->client;
   pjrt::CopyToDevice copy{{}, held_->buffer, client.devices[client.checked(device)].handle};
+  auto held = std::make_unique<Held>(held_->client, type(), device);
   client.plugin.call(pjrt::kBufferCopyToDevice, copy);
-  return Buffer(std::make_unique<Held>(held_->client, copy.copy, type(), device));
+  held->buffer = copy.copy;
+  return Buffer(std::move(held));
 }
 
 Program::Program(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
@@ -350,6 +347,10 @@ std::vector<Buffer> Program::run(std::span<const Buffer* const> arguments) const
       fail(ErrorKind::kValue, "expected donated argument ", i, " to be given once");
   }
   std::vector<pjrt::Buffer*> made(program.outputs.size());
+  std::vector<Buffer> results;
+  results.reserve(made.size());
+  for (TypeRef type : program.outputs)
+    results.push_back(Buffer(std::make_unique<Held>(program.client, type, program.device)));
   pjrt::Buffer* const* argument_list = given.data();
   pjrt::Buffer** output_list = made.data();
   pjrt::ExecuteOptions options{};
@@ -364,12 +365,7 @@ std::vector<Buffer> Program::run(std::span<const Buffer* const> arguments) const
   execute.num_arguments = given.size();
   execute.outputs = &output_list;
   program.client->plugin.call(pjrt::kLoadedExecute, execute);
-  std::vector<Buffer> results;
-  results.reserve(made.size());
-  for (size_t i = 0; i < made.size(); ++i) {
-    results.push_back(Buffer(
-        std::make_unique<Held>(program.client, made[i], program.outputs[i], program.device)));
-  }
+  for (size_t i = 0; i < made.size(); ++i) results[i].held_->buffer = made[i];
   return results;
 }
 
@@ -401,10 +397,17 @@ Program Session::compile(const GraphRef& graph, const CompileOptions& options) c
   emit.module_name = options.name;
   emit.platform = client_->platform;
   emit.aliases = detail::match_donated(*graph, options.donated);
+  GraphRef optimized = optimize(graph);
+  EmittedModule module = emit_stablehlo(*optimized, emit);
+  if (!module.targets.empty()) {
+    // A program of StableHLO's ops alone, which lets go of no input early.
+    emit.platform = "portable";
+    std::fill(emit.aliases.begin(), emit.aliases.end(), -1);
+    module = emit_stablehlo(*optimized, emit);
+  }
   for (size_t i = 0; i < emit.aliases.size(); ++i)
     (emit.aliases[i] < 0 ? program->kept : program->donated).push_back(static_cast<int64_t>(i));
-  EmittedModule module = emit_stablehlo(*optimize(graph), emit);
-  detail::check_targets(module, client_->platform);
+  detail::check_is_complete(module);
 
   constexpr std::string_view kFormat = "mlir";
   std::string settings = detail::compile_options(id);
@@ -430,10 +433,11 @@ Buffer Session::put(TypeRef type, const void* bytes, size_t num_bytes, int devic
   copy.num_dims = type->shape().size();
   copy.use = pjrt::kOnlyDuringCall;
   copy.device = client_->devices[client_->checked(device)].handle;
+  auto held = std::make_unique<Held>(client_, type, device);
   client_->plugin.call(pjrt::kClientBufferFromHost, copy);
-  Buffer buffer(std::make_unique<Held>(client_, copy.buffer, type, device));
+  held->buffer = copy.buffer;
   client_->plugin.wait(copy.done);
-  return buffer;
+  return Buffer(std::move(held));
 }
 
 }  // namespace weft

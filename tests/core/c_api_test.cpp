@@ -1,6 +1,9 @@
 // The C API: results and errors of each kind of function, and random sequences of calls with good
 // and bad arguments, after which whatever was made passes verify() and is printed and read back.
-// WEFT_API_CALLS says how many sequences there are, WEFT_SEED which.
+// Programs are run by a plugin that fails at random (tests/plugin). WEFT_API_CALLS says how many
+// sequences there are, WEFT_SEED which.
+#include <dlfcn.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -12,7 +15,9 @@
 #include <vector>
 
 #include "check.h"
+#include "fake_plugin.h"
 #include "weft/c_api.h"
+#include "weft/run.h"
 
 // Of its own, for names that others of weft have.
 namespace c_api_test {
@@ -26,6 +31,9 @@ struct Freed {
 using Graph = std::unique_ptr<weft_graph, Freed<weft_graph, weft_graph_free>>;
 using String = std::unique_ptr<weft_string, Freed<weft_string, weft_string_free>>;
 using Builder = std::unique_ptr<weft_builder, Freed<weft_builder, weft_builder_free>>;
+using SessionHandle = std::unique_ptr<weft_session, Freed<weft_session, weft_session_free>>;
+using ProgramHandle = std::unique_ptr<weft_program, Freed<weft_program, weft_program_free>>;
+using BufferHandle = std::unique_ptr<weft_buffer, Freed<weft_buffer, weft_buffer_free>>;
 using Failure = std::unique_ptr<weft_error, Freed<weft_error, weft_error_free>>;
 
 [[noreturn]] void give_up(const std::string& what) {
@@ -214,6 +222,128 @@ void fuzz_calls(Random& random, const Vocabulary& words) {
   }
 }
 
+weft::test::FakePlugin& fake_plugin() {
+  void* library = dlopen(WEFT_FAKE_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  if (!library) give_up(dlerror());
+  return *reinterpret_cast<weft::test::FakePlugin* (*)()>(dlsym(library, "fake_plugin"))();
+}
+
+// Sessions, programs and buffers, freed in a random order.
+struct Running {
+  SessionHandle session;
+  std::vector<ProgramHandle> programs;
+  std::vector<BufferHandle> buffers;
+
+  void fill_buffers(Random& random, const weft_graph* graph) {
+    for (size_t i = 0; i < weft_graph_num_inputs(graph) + random.below(2); ++i) {
+      weft_type type = weft_graph_input_type(graph, i);
+      size_t size = random.one_in(20) ? random.below(9) : weft_type_host_bytes(type);
+      if (size > 1 << 16) continue;
+      std::vector<char> bytes(size);
+      weft_buffer* made = nullptr;
+      size_t device = random.one_in(9) ? random.below(5) : 0;
+      if (succeeded(weft_buffer_create(session.get(), type, bytes.data(), size, device, &made)))
+        buffers.emplace_back(made);
+    }
+  }
+
+  void compile(Random& random, const weft_graph* graph) {
+    weft_compile_options options{};
+    options.struct_size = random.one_in(20) ? random.below(64) : sizeof options;
+    options.device = random.one_in(9) ? random.below(5) : 0;
+    uint32_t donated[] = {static_cast<uint32_t>(random.below(3))};
+    options.donated = random.one_in(30) ? nullptr : donated;
+    options.num_donated = random.below(2);
+    weft_program* made = nullptr;
+    bool plain = random.one_in(2);
+    if (succeeded(weft_session_compile(session.get(), graph, plain ? nullptr : &options, &made)))
+      programs.emplace_back(made);
+  }
+
+  void run(Random& random, const weft_graph* graph) {
+    if (programs.empty()) return;
+    std::vector<const weft_buffer*> arguments;
+    for (size_t i = 0; i < weft_graph_num_inputs(graph) + random.one_in(20); ++i) {
+      bool none = buffers.empty() || random.one_in(50);
+      size_t next = buffers.size() - std::min(buffers.size(), weft_graph_num_inputs(graph)) + i;
+      if (random.one_in(5)) next = random.below(buffers.size());
+      arguments.push_back(none ? nullptr : buffers[next % buffers.size()].get());
+    }
+    std::vector<weft_buffer*> out(weft_graph_num_outputs(graph) + 1);
+    size_t room = random.one_in(20) ? random.below(out.size()) : out.size();
+    const weft_program* program = programs[random.below(programs.size())].get();
+    bool done = succeeded(weft_run(program, arguments.data(), arguments.size(), out.data(), room));
+    for (weft_buffer* b : out) {
+      if (b && !done) give_up("an output of a run that failed");
+      if (b) buffers.emplace_back(b);
+    }
+  }
+
+  void use_buffer(Random& random) {
+    if (buffers.empty()) return;
+    const weft_buffer* buffer = buffers[random.below(buffers.size())].get();
+    weft_buffer* copy = nullptr;
+    if (random.one_in(2)) {
+      if (succeeded(weft_buffer_copy(buffer, random.below(4), &copy))) buffers.emplace_back(copy);
+      return;
+    }
+    size_t size =
+        random.one_in(20) ? random.below(9) : weft_type_host_bytes(weft_buffer_type(buffer));
+    if (size > 1 << 20) return;
+    std::vector<char> bytes(size);
+    succeeded(weft_buffer_read(buffer, bytes.data(), size));
+  }
+};
+
+void fuzz_runs(Random& random, const Vocabulary& words) {
+  weft::test::FakePlugin& fake = fake_plugin();
+  fake.fail_in = random.one_in(3) ? static_cast<int64_t>(random.below(60)) : 0;
+  weft_graph* parsed = nullptr;
+  if (!succeeded(weft_graph_parse(text_of(random.of(words.programs)), &parsed)))
+    give_up("a program of the tests that is not read");
+  Graph graph(parsed);
+  {
+    Running running;
+    weft_session* made = nullptr;
+    weft_session_option option{text_of("a"),
+                               static_cast<weft_option_kind>(random.below(6)),
+                               text_of("b"),
+                               1,
+                               nullptr,
+                               random.below(2),
+                               1};
+    if (succeeded(weft_session_create(WEFT_FAKE_PLUGIN, &option, random.below(2), &made)))
+      running.session.reset(made);
+    for (size_t steps = random.below(12); steps > 0; --steps) {
+      switch (random.below(8)) {
+        case 0:
+          running.compile(random, graph.get());
+          break;
+        case 1:
+        case 2:
+          running.fill_buffers(random, graph.get());
+          break;
+        case 3:
+        case 4:
+          running.run(random, graph.get());
+          break;
+        case 5:
+          if (!running.buffers.empty())
+            running.buffers.erase(running.buffers.begin() +
+                                  static_cast<ptrdiff_t>(random.below(running.buffers.size())));
+          break;
+        case 6:
+          if (random.one_in(10)) running.session.reset();
+          break;
+        default:
+          running.use_buffer(random);
+      }
+    }
+  }
+  fake.fail_in = 0;
+  if (fake.num_objects != 0) give_up("objects of a plugin that are not freed");
+}
+
 }  // namespace
 
 TEST(c_api_builds_differentiates_and_emits) {
@@ -291,6 +421,7 @@ TEST(c_api_survives_random_calls) {
   for (int64_t i = 0; i < count; ++i) {
     Random random(static_cast<uint64_t>(seed * 1'000'003 + i));
     fuzz_calls(random, words);
+    fuzz_runs(random, words);
   }
 }
 

@@ -22,6 +22,8 @@ struct Registration {
 };
 
 void report_failure(const char* file, int line, const std::string& message);
+// The rest of the running test is left out, which the program says at its end.
+void leave_out(const std::string& why);
 
 // What a failed CHECK_EQ prints of a value.
 template <typename T>

@@ -20,6 +20,7 @@ std::vector<Test>& tests() {
 }
 
 int failures_in_test = 0;
+std::string left_out;  // why the running test is, in part
 
 }  // namespace
 
@@ -35,23 +36,32 @@ void report_failure(const char* file, int line, const std::string& message) {
   std::fprintf(stderr, "%s:%d: %s\n", file, line, message.c_str());
 }
 
+void leave_out(const std::string& why) { left_out = why; }
+
 }  // namespace weft::test
 
 int main(int argc, char** argv) {
   using namespace weft::test;
   int passed = 0;
   int failed = 0;
+  int in_part = 0;
   for (const auto& test : tests()) {
     if (argc > 1 && test.name.find(argv[1]) == std::string::npos) continue;
     failures_in_test = 0;
+    left_out.clear();
     try {
       test.run();
     } catch (const std::exception& error) {
       report_failure(test.name.c_str(), 0, weft::cat("threw ", error.what()));
     }
     if (failures_in_test) std::fprintf(stderr, "FAILED %s\n", test.name.c_str());
+    if (!left_out.empty())
+      std::fprintf(stderr, "LEFT OUT %s: %s\n", test.name.c_str(), left_out.c_str());
+    in_part += !left_out.empty();
     ++(failures_in_test ? failed : passed);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
+  std::printf("%d passed, %d failed", passed, failed);
+  if (in_part) std::printf("; %d left out in part", in_part);
+  std::printf("\n");
   return failed == 0 ? 0 : 1;
 }

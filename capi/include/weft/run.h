@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs run from C: a session opens a PJRT plugin (a shared library), compiles graphs with it,
- * and runs them on its devices. Results, ownership and versions are those of weft/c_api.h.
+ * and runs them on its devices. Results, ownership and versions are
+ * those of weft/c_api.h.
  *
  * Sessions, programs and buffers may be freed in any order: each keeps what it needs. Threads may
  * share them. A buffer that a program takes over must not be in use by another thread. Libraries
@@ -89,8 +90,9 @@ typedef struct weft_compile_options {
   size_t num_donated;
 } weft_compile_options;
 
-/* Optimises and compiles. `options` may be NULL. Operations that call functions which plugins do
- * not have, such as those of LAPACK, are errors. */
+/* Optimises and compiles. `options` may be NULL. A program that would call functions which plugins
+ * do not have, such as those of LAPACK, is written in StableHLO alone, as for the platform
+ * "portable"; it takes over no buffers. Where it cannot be, that is an error. */
 WEFT_C_API weft_error* weft_session_compile(const weft_session* session, const weft_graph* graph,
                                             const weft_compile_options* options,
                                             weft_program** program);
