@@ -1,10 +1,11 @@
-// The part of the C API that runs programs (weft/run.h), over weft/session.h.
+// The part of the C API that runs programs (weft/run.h), over weft/session.h and weft/arrays.h.
 #include "weft/run.h"
 
 #include <limits>
 #include <vector>
 
 #include "handles.h"
+#include "weft/arrays.h"
 
 struct weft_session {
   weft::Session session;
@@ -16,6 +17,10 @@ struct weft_buffer {
 
 struct weft_program {
   weft::Program program;
+};
+
+struct weft_arrays {
+  std::vector<weft::NamedArray> arrays;
 };
 
 namespace {
@@ -147,6 +152,51 @@ weft_error* weft_run(const weft_program* program, const weft_buffer* const* argu
     for (weft::Buffer& b : own.run(given))
       made.push_back(std::unique_ptr<weft_buffer>(new weft_buffer{std::move(b)}));
     for (size_t i = 0; i < n; ++i) outputs[i] = made[i].release();
+  });
+}
+
+weft_error* weft_arrays_read(const char* path, weft_arrays** arrays) {
+  return guarded([&] {
+    required(arrays, "a place for the arrays") =
+        new weft_arrays{weft::read_arrays(&required(path, "a path"))};
+  });
+}
+void weft_arrays_free(weft_arrays* arrays) { delete arrays; }
+
+size_t weft_arrays_count(const weft_arrays* arrays) { return arrays ? arrays->arrays.size() : 0; }
+weft_text weft_arrays_name(const weft_arrays* arrays, size_t array) {
+  if (array >= weft_arrays_count(arrays)) return {};
+  const std::string& name = arrays->arrays[array].name;
+  return {name.data(), name.size()};
+}
+weft_type weft_arrays_type(const weft_arrays* arrays, size_t array) {
+  return array < weft_arrays_count(arrays) ? handle(arrays->arrays[array].type) : nullptr;
+}
+const void* weft_arrays_bytes(const weft_arrays* arrays, size_t array) {
+  return array < weft_arrays_count(arrays) ? arrays->arrays[array].bytes.data() : nullptr;
+}
+weft_error* weft_arrays_find(const weft_arrays* arrays, weft_text name, size_t* array) {
+  return guarded([&] {
+    const std::vector<weft::NamedArray>& all = required(arrays, "arrays").arrays;
+    size_t& place = required(array, "a place for the number");
+    place = static_cast<size_t>(&weft::find_array(all, view(name)) - all.data());
+  });
+}
+weft_error* weft_arrays_write(const char* path, const weft_text* names, const weft_type* types,
+                              const void* const* bytes, size_t num_arrays) {
+  return guarded([&] {
+    std::vector<weft::NamedArray> arrays;
+    std::span<const weft_text> all = list(names, num_arrays, "names");
+    list(types, num_arrays, "types");
+    list(bytes, num_arrays, "pointers to bytes");
+    for (size_t i = 0; i < num_arrays; ++i) {
+      required(types[i], "a type");
+      size_t size = weft_type_host_bytes(types[i]);
+      auto begin = static_cast<const char*>(bytes[i]);
+      if (size) required(begin, "the bytes of an array");
+      arrays.push_back({std::string(view(all[i])), type_of(types[i]), {begin, begin + size}});
+    }
+    weft::write_arrays(&required(path, "a path"), arrays);
   });
 }
 

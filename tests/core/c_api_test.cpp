@@ -3,9 +3,12 @@
 // Programs are run by a plugin that fails at random (tests/plugin). WEFT_API_CALLS says how many
 // sequences there are, WEFT_SEED which.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -412,6 +415,34 @@ TEST(c_api_errors_say_what_and_where) {
   Failure dtype(weft_type_make(text_of("f31"), nullptr, 0, &type));
   CHECK(dtype && weft_error_get_kind(dtype.get()) == WEFT_ERROR_DTYPE);
   CHECK(weft_error_line(dtype.get()) == 0);
+}
+
+TEST(c_api_reads_and_writes_arrays) {
+  std::string path = weft::cat("/tmp/weft-c-api-", getpid());
+  weft_type type = nullptr;
+  CHECK(succeeded(weft_type_parse(text_of("i32[2]"), &type)));
+  const weft_text names[] = {text_of("a"), text_of("b")};
+  const weft_type types[] = {type, type};
+  const int32_t elements[] = {1, 2};
+  const void* const bytes[] = {elements, elements};
+  CHECK(succeeded(weft_arrays_write(path.c_str(), names, types, bytes, 2)));
+  weft_arrays* made = nullptr;
+  CHECK(succeeded(weft_arrays_read(path.c_str(), &made)));
+  std::unique_ptr<weft_arrays, Freed<weft_arrays, weft_arrays_free>> arrays(made);
+  size_t found = 7;
+  CHECK(weft_arrays_count(made) == 2 && succeeded(weft_arrays_find(made, text_of("b"), &found)));
+  CHECK(found == 1 && string_of(weft_arrays_name(made, 1)) == "b");
+  CHECK(weft_arrays_type(made, 1) == type && !weft_arrays_type(made, 2));
+  CHECK(std::memcmp(weft_arrays_bytes(made, 0), elements, sizeof elements) == 0);
+  CHECK(!weft_arrays_bytes(made, 2) && weft_arrays_name(made, 2).size == 0);
+  Failure missing(weft_arrays_find(made, text_of("c"), &found));
+  CHECK(missing && std::string(weft_error_message(missing.get())) == "expected one of a, b; got c");
+  const void* const no_bytes[] = {elements, nullptr};
+  CHECK(!succeeded(weft_arrays_write(path.c_str(), names, types, no_bytes, 2)));
+  CHECK(!succeeded(weft_arrays_write(path.c_str(), names, types, nullptr, 2)));
+  CHECK(!succeeded(weft_arrays_write(nullptr, names, types, bytes, 2)));
+  CHECK(!succeeded(weft_arrays_read(nullptr, &made)) && made == arrays.get());
+  std::remove(path.c_str());
 }
 
 TEST(c_api_survives_random_calls) {

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import EVERYTHING, ROOT
+from plugins import LIBRARIES, plugin_paths
 
 import weft
 
@@ -234,6 +236,105 @@ def test_rust_program_maps(c_program):
         np.ones((8, 3), "f"), np.float32(2)
     )
     assert (mapped == 2).all() and mapped.shape == (8, 3)
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """A file of safetensors."""
+    names = {"float32": "F32", "int32": "I32"}
+    header, end = {"__metadata__": {"of": "a test"}}, 0
+    for name, x in arrays.items():
+        header[name] = {"dtype": names[x.dtype.name], "shape": x.shape}
+        header[name]["data_offsets"] = [end, end := end + x.nbytes]
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for x in arrays.values():
+            file.write(x.tobytes())
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    assert start % 8 == 0
+    arrays = {}
+    for name, entry in json.loads(content[8:start]).items():
+        begin, end = entry["data_offsets"]
+        assert entry["dtype"] == "F32"
+        array = np.frombuffer(content[start + begin : start + end], "<f4")
+        arrays[name] = array.reshape(entry["shape"])
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Pictures of digits in random order, and weights to start from: the file and the arrays."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    images, labels = datasets.load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(images))
+    arrays = {
+        "images": (images[order] / 16).astype(np.float32),
+        "labels": labels[order].astype(np.int32),
+        "w1": (rng.normal(size=(64, 32)) / 8).astype(np.float32),
+        "b1": np.zeros(32, np.float32),
+        "w2": (rng.normal(size=(32, 10)) / 6).astype(np.float32),
+        "b2": np.zeros(10, np.float32),
+    }
+    path = tmp_path_factory.mktemp("digits") / "digits.safetensors"
+    write_arrays(path, arrays)
+    return path, arrays
+
+
+def check_digits(done: subprocess.CompletedProcess, digits, learnt: Path) -> None:
+    assert done.returncode == 0, done.stderr
+    losses = [float(x) for x in re.findall(r"loss ([\d.]+)", done.stdout)]
+    accuracy = float(re.search(r"accuracy ([\d.]+) on cpu", done.stdout)[1])
+    assert len(losses) == 4 and losses[-1] < losses[0] < 1 and accuracy > 0.95
+    _, arrays = digits
+    w = read_arrays(learnt)
+    hidden = np.tanh(arrays["images"][1500:] @ w["w1"] + w["b1"])
+    guess = (hidden @ w["w2"] + w["b2"]).argmax(1)
+    assert abs((guess == arrays["labels"][1500:]).mean() - accuracy) < 0.005
+
+
+@pytest.fixture(params=LIBRARIES)
+def plugin(request):
+    found = [path for path in plugin_paths() if path.endswith(LIBRARIES[request.param])]
+    if not found:
+        pytest.skip(f"needs the package {request.param} of the extra test")
+    return found[0]
+
+
+def test_c_program_learns_digits(c_program, digits, plugin, tmp_path):
+    learnt = tmp_path / "learnt.safetensors"
+    check_digits(c_program("digits.c", plugin, digits[0], learnt), digits, learnt)
+    done = c_program("digits.c", plugin, tmp_path / "none", learnt)
+    assert done.returncode == 1 and "expected a file of arrays; cannot read" in done.stderr
+    short = tmp_path / "short.safetensors"
+    write_arrays(short, {"images": np.zeros((3, 64), np.float32)})
+    done = c_program("digits.c", plugin, short, learnt)
+    assert done.returncode == 1 and "expected one of images; got w1" in done.stderr
+
+
+def test_cpp_program_learns_digits(site, digits, plugin, tmp_path):
+    package = installed(site, "--cmake-dir").strip()
+    build = tmp_path / "build"
+    run(
+        "cmake",
+        "-S",
+        ROOT / "examples" / "cpp",
+        "-B",
+        build,
+        "-G",
+        "Ninja",
+        f"-Dweft_DIR={package}",
+    )
+    run("cmake", "--build", build)
+    learnt = tmp_path / "learnt.safetensors"
+    done = subprocess.run(
+        [build / "digits", plugin, digits[0], learnt], capture_output=True, text=True
+    )
+    check_digits(done, digits, learnt)
 
 
 def test_the_c_library_shows_its_functions_alone(site):

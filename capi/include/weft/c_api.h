@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 /* Major number times 65536 plus minor number. */
-#define WEFT_ABI_VERSION 0x00010001u
+#define WEFT_ABI_VERSION 0x00010002u
 
 WEFT_C_API uint32_t weft_abi_version(void);
 /* "0.1.0" */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs run from C: a session opens a PJRT plugin (a shared library), compiles graphs with it,
- * and runs them on its devices. Results, ownership and versions are
+ * and runs them on its devices; arrays are read from files. Results, ownership and versions are
  * those of weft/c_api.h.
  *
  * Sessions, programs and buffers may be freed in any order: each keeps what it needs. Threads may
@@ -102,6 +102,28 @@ WEFT_C_API void weft_program_free(weft_program* program);
  * still be computed when it returns. Without an error each of them is to be freed. */
 WEFT_C_API weft_error* weft_run(const weft_program* program, const weft_buffer* const* arguments,
                                 size_t num_arguments, weft_buffer** outputs, size_t num_outputs);
+
+/* ---- Arrays in files ----
+ *
+ * Files of safetensors: weights to start from, and those that were learnt. */
+
+typedef struct weft_arrays weft_arrays;
+
+WEFT_C_API weft_error* weft_arrays_read(const char* path, weft_arrays** arrays);
+WEFT_C_API void weft_arrays_free(weft_arrays* arrays);
+WEFT_C_API size_t weft_arrays_count(const weft_arrays* arrays);
+/* In the order of the file. Empty or NULL for a number that is too large. */
+WEFT_C_API weft_text weft_arrays_name(const weft_arrays* arrays, size_t array);
+WEFT_C_API weft_type weft_arrays_type(const weft_arrays* arrays, size_t array);
+/* What weft_buffer_create() takes; as many bytes as weft_type_host_bytes() says. */
+WEFT_C_API const void* weft_arrays_bytes(const weft_arrays* arrays, size_t array);
+/* The number of the array with this name; an error, with the names that there are, if none has it.
+ */
+WEFT_C_API weft_error* weft_arrays_find(const weft_arrays* arrays, weft_text name, size_t* array);
+/* Writes a file of `num_arrays` arrays with names, types and bytes. */
+WEFT_C_API weft_error* weft_arrays_write(const char* path, const weft_text* names,
+                                         const weft_type* types, const void* const* bytes,
+                                         size_t num_arrays);
 
 #ifdef __cplusplus
 } /* extern "C" */
