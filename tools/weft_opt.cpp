@@ -1,6 +1,7 @@
 // weft-opt: runs transforms and passes on a program in text form and prints the result. Used by
 // tests/ir, and by anyone who wants to see what the compiler makes of a program.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>

@@ -3,6 +3,7 @@
 #include "weft/faults.h"
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ bool has_op(const Graph& graph, std::string_view name) {
          print(graph).find(cat("= ", name, '[')) != std::string::npos;
 }
 
-ProgramTest has(std::string name) {
+ProgramTest shows(std::string name) {
   return [name](const Graph& g) { return has_op(g, name); };
 }
 
@@ -46,8 +47,8 @@ constexpr const char* kChain =
 }  // namespace
 
 TEST(shrinks_to_the_op_that_matters) {
-  CHECK_EQ(shrunk(kChain, has("exp")), "{ lambda ; a:f32[3]. let b:f32[3] = exp a in (b,) }");
-  CHECK_EQ(shrunk(kChain, has("neg")), "{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }");
+  CHECK_EQ(shrunk(kChain, shows("exp")), "{ lambda ; a:f32[3]. let b:f32[3] = exp a in (b,) }");
+  CHECK_EQ(shrunk(kChain, shows("neg")), "{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }");
   CHECK_EQ(shrunk(kChain, [](const Graph&) { return true; }), "{ lambda ; . let  in () }");
 }
 
@@ -61,7 +62,7 @@ TEST(shrinks_to_two_ops_that_follow_each_other) {
 TEST(shrinks_in_loops_and_opens_calls) {
   CHECK_EQ(shrunk("{ lambda ; a:f32[3]. let b:f32[3] = jit[jaxpr={ lambda ; c:f32[3]. let "
                   "d:f32[3] = sin c e:f32[3] = exp d in (e,) } name=f] a in (b,) }",
-                  has("sin")),
+                  shows("sin")),
            "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }");
   std::string loop = shrunk(
       "{ lambda ; a:f32[3]. let b:f32[3] = while[body_jaxpr={ lambda ; c:f32[3]. let d:f32[3] = "
@@ -84,7 +85,7 @@ TEST(shrinks_what_nothing_needs) {
 }
 
 TEST(shrink_says_where_there_is_nothing_to_find) {
-  CHECK_THROWS(kValue, "it does not hold of the one given", shrink(parse(kChain), has("erf")));
+  CHECK_THROWS(kValue, "it does not hold of the one given", shrink(parse(kChain), shows("erf")));
   int calls = 0;
   auto count = [&](const Graph& g) { return ++calls, has_op(g, "tanh"); };
   uint32_t num_tests = shrink(parse(kChain), count).num_tests;
@@ -107,7 +108,7 @@ Bisection bisected(const char* program, std::vector<std::string> passes, const P
 }  // namespace
 
 TEST(bisects_to_the_rewrite) {
-  Bisection found = bisected(kRewritten, {"dce", "canonicalize", "dce"}, has("mul"));
+  Bisection found = bisected(kRewritten, {"dce", "canonicalize", "dce"}, shows("mul"));
   CHECK_EQ(found.pass, "canonicalize");
   CHECK_EQ(found.rewrites.size(), size_t{1});
   CHECK_EQ(found.rewrites[0].name, "mul_one");
@@ -127,28 +128,80 @@ TEST(bisects_to_rewrites_in_loops_and_calls) {
       "let h:f32[] = reduce_sum[axes=(0,)] g i:bool[] = lt h 2.0:f32[] in (i,) } cond_nconsts=0] "
       "a j:f32[3] = jit[jaxpr={ lambda ; k:f32[3]. let l:f32[3] = neg k in (l,) } name=f] b in "
       "(j,) }";
-  CHECK_EQ(bisected(program, {"canonicalize"}, has("mul")).rewrites[0].name, "mul_one");
-  CHECK_EQ(bisected(program, {"canonicalize"}, has("jit")).rewrites[0].name, "inline_call");
+  CHECK_EQ(bisected(program, {"canonicalize"}, shows("mul")).rewrites[0].name, "mul_one");
+  CHECK_EQ(bisected(program, {"canonicalize"}, shows("jit")).rewrites[0].name, "inline_call");
 }
 
 TEST(bisects_to_passes_without_rewrites) {
-  Bisection found = bisected(kChain, {"canonicalize", "fuse"}, has("fusion"));
+  Bisection found = bisected(kChain, {"canonicalize", "fuse"}, shows("fusion"));
   CHECK_EQ(found.rewrites[0].name, "fusion");
   found = bisected("{ lambda ; a:f32[3]. let b:f32[3] = sin a c:f32[3] = exp a in (b,) }",
-                   {"canonicalize", "dce"}, has("exp"));
+                   {"canonicalize", "dce"}, shows("exp"));
   CHECK_EQ(found.pass, "dce");
   CHECK_EQ(found.application, size_t{0});
   CHECK(found.rewrites.empty());
 }
 
 TEST(bisect_keeps_options_and_says_where_nothing_changes) {
-  CHECK_THROWS(kValue, "it says yes before and after", bisected(kRewritten, {"dce"}, has("sin")));
+  CHECK_THROWS(kValue, "it says yes before and after", bisected(kRewritten, {"dce"}, shows("sin")));
   CHECK_THROWS(kValue, "it says no before and after",
-               bisected(kRewritten, {"canonicalize"}, has("erf")));
+               bisected(kRewritten, {"canonicalize"}, shows("erf")));
   PassOptions options;
   options.disabled_rewrites = {"mul_one"};
   CHECK_THROWS(kValue, "it says yes before and after",
-               bisected(kRewritten, {"canonicalize"}, has("mul"), options));
+               bisected(kRewritten, {"canonicalize"}, shows("mul"), options));
+}
+
+namespace {
+
+std::vector<GraphRef> programs_with_ops() {
+  std::vector<GraphRef> programs;
+  std::ifstream in(WEFT_TEST_PROGRAMS);
+  for (std::string line; std::getline(in, line);) {
+    GraphRef graph = parse(line);
+    if (!graph->ops().empty()) programs.push_back(std::move(graph));
+  }
+  CHECK(programs.size() > 100);
+  return programs;
+}
+
+}  // namespace
+
+TEST(every_program_shrinks) {
+  for (const GraphRef& graph : programs_with_ops()) {
+    const OpInfo* kept = graph->op(static_cast<uint32_t>(graph->ops().size()) / 2).info;
+    auto has_it = [&](const Graph& g) {
+      return std::ranges::any_of(g.ops(), [&](const Op& op) { return op.info == kept; });
+    };
+    GraphRef small = shrink(graph, has_it).graph;
+    verify(*small);
+    CHECK(has_it(*small));
+    CHECK_EQ(small->ops().size(), size_t{1});
+  }
+}
+
+// The program of the first application is the first that differs, and each limit gives a program.
+TEST(every_program_is_bisected) {
+  std::vector<std::string> passes = default_pipeline();
+  for (const GraphRef& graph : programs_with_ops()) {
+    RewriteLog log;
+    GraphRef before = run_passes(graph, std::vector<std::string>{"strip_rules", "lower_keys"});
+    PassOptions options;
+    options.log = &log;
+    std::vector<std::string> pass = {"canonicalize"};
+    run_passes(before, pass, options);
+    size_t count = log.applied.size();
+    for (size_t most = 0; most <= count; ++most) {
+      log = {.most = most};
+      verify(*run_passes(before, pass, options));
+      CHECK(log.applied.size() >= most);
+    }
+    if (count == 0) continue;
+    auto is_first = [&](const Graph& g) { return equal(g, *before); };
+    Bisection found = bisect(before, pass, {}, is_first);
+    CHECK_EQ(found.num_applications, count);
+    CHECK(equal(*found.before, *before) && !equal(*found.after, *before));
+  }
 }
 
 // Each limit gives a program in which exactly so many rewrites were applied.
