@@ -957,7 +957,7 @@ class set_mesh:
     Args:
       mesh: a Mesh; None for none.
 
-    Raises ValueError in a function that is traced.
+    Raises ValueError in a function that is traced, and for a mesh with axes of type Manual.
 
     Examples:
       >>> with weft.set_mesh(weft.make_mesh((1,), ("rows",))):
@@ -970,6 +970,11 @@ class set_mesh:
         _check_not_traced("set_mesh")
         if mesh is not None and not isinstance(mesh, Mesh):
             raise AttributeValueError(f"set_mesh expected a Mesh; got {mesh!r}")
+        if mesh is not None and AxisType.Manual in mesh.axis_types:
+            raise ShardingError(
+                f"set_mesh expected a mesh without axes of type Manual; got {mesh}\n"
+                "  weft.shard_map makes axes manual."
+            )
         self._before = _stack.value
         _set_stack(() if mesh is None else (mesh,))
 

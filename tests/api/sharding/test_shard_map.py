@@ -11,7 +11,7 @@ from shard_map_checks import MESH, PROGRAMS, P, V, X, on_mesh
 
 import weft
 from weft import lax, numpy as wnp
-from weft.sharding import ManualAxisType
+from weft.sharding import AxisType, ManualAxisType
 
 RANDOM = "400" if EVERYTHING else "8"  # random programs
 
@@ -362,3 +362,9 @@ def test_pmap_is_jit():
 def test_collectives_outside():
     with pytest.raises(NameError, match="where none is"):
         lax.psum(X, "x")
+
+
+def test_manual_axes_are_not_set():
+    manual = weft.make_mesh((1,), ("x",), axis_types=(AxisType.Manual,))
+    with pytest.raises(ValueError, match="without axes of type Manual"):
+        weft.set_mesh(manual)
