@@ -42,7 +42,9 @@ class DimParser {
          "; got '", text_.substr(std::min(at_, text_.size())), "'");
   }
   int64_t sum() {
-    int64_t d = accept('-') ? dim_sub(0, term()) : term();
+    bool negative = accept('-');
+    if (!negative) accept('+');
+    int64_t d = negative ? dim_sub(0, term()) : term();
     while (true) {
       if (accept('+')) {
         d = dim_add(d, term());

@@ -334,6 +334,7 @@ def test_comparisons_are_decided_by_bounds_and_constraints():
 
 def test_symbolic_shape_reads():
     assert export.symbolic_shape("(2, 3)") == (2, 3)
+    assert str(export.symbolic_shape("+ 2, + a - b, -a + 5")) == "(2, - b + a, - a + 5)"
     scope = export.SymbolicScope()
     b, two = export.symbolic_shape("b, _", like=(9, 2), scope=scope)
     assert export.is_symbolic_dim(b) and two == 2 and b.scope is scope
