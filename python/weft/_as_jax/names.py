@@ -130,6 +130,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "_src.sharding": ("sharding",),
     "_src.sharding_impls": ("sharding",),
     "_src.source_info_util": ("extend.source_info_util",),
+    "_src.typing": ("typing", ""),
     "_src.xla_bridge": ("extend.backend", ""),
 }
 
