@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -155,3 +156,19 @@ def test_a_library_that_is_no_plugin(tmp_path):
 def test_a_platform_that_nobody_offers():
     done = run(DEVICES, WEFT_PLATFORMS="nothing")
     assert done.returncode == 1 and "weft_platforms: expected ['cpu', 'cuda'" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_the_library_that_a_plugin_lacks_is_named(tmp_path):
+    code = tmp_path / "code.c"
+    code.write_text("int needed(void);\nint GetPjrtApi(void) { return needed(); }\n")
+    (tmp_path / "needed.c").write_text("int needed(void) { return 0; }\n")
+    needed, plugin = tmp_path / "libneeded.so", tmp_path / "plugin.so"
+    for source, library, others in [("needed.c", needed, []), ("code.c", plugin, [needed])]:
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", tmp_path / source, *others, "-o", library], check=True
+        )
+    needed.unlink()
+    done = run(DEVICES, PJRT_NAMES_AND_LIBRARY_PATHS=f"a:{plugin}")
+    assert done.returncode == 1 and "could not start platform 'a': " in done.stderr
+    assert "libneeded.so: cannot open shared object file" in done.stderr
