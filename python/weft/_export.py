@@ -32,7 +32,6 @@ from weft.errors import (
 )
 from weft.lax import with_sharding_constraint
 from weft.runtime import devices
-from weft.runtime.listing import default_backend
 from weft.runtime.mlir import artifact, artifact_text
 from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
 from weft.sharding import Mesh, NamedSharding, mesh_set
@@ -91,7 +90,7 @@ def default_export_platform():
       >>> weft.export.default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
       True
     """
-    return _platform(default_backend())
+    return _platform(devices.device_at(_core.current_device()).platform)
 
 
 def _platform(name):

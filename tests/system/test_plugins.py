@@ -70,6 +70,8 @@ print(json.dumps({
     "backend": weft.default_backend(),
     "client": made.device.client is weft.devices("mine")[0].client,
     "last": (made + 1).device == weft.devices()[-1],
+    "exported": weft.export.export(weft.jit(wnp.sin))(b).platforms,
+    "called": float(abs(weft.export.export(weft.jit(wnp.sin))(b).call(b) - np.sin(b)).max()),
     "several": len(weft.devices()) > 1,
     "back": np.asarray(weft.device_put(made * 2, weft.devices("cpu")[0]) - 2 * b).tolist(),
     "bits": np.asarray(weft.random.bits(weft.random.key(7), (3,))).tolist(),
@@ -82,6 +84,7 @@ print(json.dumps({
 def test_programs_run_on_the_devices_of_a_plugin(plugin):
     got = printed(VALUES, PJRT_NAMES_AND_LIBRARY_PATHS=f"mine:{plugin}")
     assert got["backend"] == "mine" and got["client"] and got["last"] and got["several"]
+    assert got["exported"] == ["cpu"] and got["called"] < 1e-6
     assert got["back"] == [0] * 20 and got["bits"] == got["bits_on_cpu"]
     assert max(got["errors"]) < 1e-5, got["errors"]
 
