@@ -123,8 +123,8 @@ class WEFT_API Session {
   const std::string& device_kind(int device) const;
 
   // Optimises and compiles. A program that would call functions which plugins do not have, such as
-  // those of LAPACK, is written in StableHLO alone, as for the platform "portable"; it takes over no
-  // buffers. Throws kNotImplemented, with the operation's line, where it cannot be.
+  // those of LAPACK, is written in StableHLO alone, as for the platform "portable"; it takes over
+  // no buffers. Throws kNotImplemented, with the operation's line, where it cannot be.
   Program compile(const GraphRef& graph, const CompileOptions& options = {}) const;
   // Copies an array from the host; num_bytes must be host_bytes(type).
   Buffer put(TypeRef type, const void* bytes, size_t num_bytes, int device = 0) const;
