@@ -123,7 +123,14 @@ class DimParser {
 
 }  // namespace
 
-int64_t parse_dim(std::string_view text, DimScope scope) { return DimParser(text, scope).run(); }
+int64_t parse_dim(std::string_view text, DimScope scope) {
+  {
+    std::lock_guard lock(table().mutex);
+    if (!table().has_scope(scope))
+      fail(ErrorKind::kValue, "expected the number of a scope; got ", scope);
+  }
+  return DimParser(text, scope).run();
+}
 
 ReadingScope::ReadingScope(DimScope scope) : outer_(reading_scope) { reading_scope = scope; }
 ReadingScope::~ReadingScope() { reading_scope = outer_; }

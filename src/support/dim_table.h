@@ -75,6 +75,7 @@ class DimTable {
   // ---- Scopes
 
   DimScope new_scope(std::span<const std::string> constraints);
+  bool has_scope(DimScope s) const { return s <= scopes_.size(); }
   const Scope& scope(DimScope s) const { return scopes_[s - 1]; }
 
   // ---- Values

@@ -27,6 +27,11 @@ def test_install_checks_what_it_is_given():
         _core.install(abstract_type=len)
 
 
+def test_dimensions_are_read_in_scopes_that_are_there():
+    with pytest.raises(AttributeValueError, match="the number of a scope; got 4000000000"):
+        _core.dim_parse("n", 4_000_000_000)
+
+
 # Objects that are being destroyed are not handed out.
 
 

@@ -48,7 +48,7 @@ WEFT_API const std::vector<std::string>& constraints_of(DimScope scope);
 // The scope of an expression; 0 for a number.
 WEFT_API DimScope scope_of(int64_t d);
 
-// Reads "2*n + floordiv(b, 3)"; throws kParse. Names are variables of the scope.
+// Reads "2*n + floordiv(b, 3)", of variables of the scope; throws kParse, kValue if there is none.
 WEFT_API int64_t parse_dim(std::string_view text, DimScope scope);
 // The scope of the names in programs that this thread reads; 0: they may not have any.
 class WEFT_API ReadingScope {
