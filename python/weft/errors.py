@@ -5,6 +5,7 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 ...); `csrc` finds them here by name.
 """
 
+import sys
 from typing import Any
 
 from weft import _core
@@ -63,6 +64,15 @@ __getattr__, __dir__ = _public(
 _AT = "\n  at "
 
 
+def _in_cell(location):
+    """A place, of which the file is named as IPython names it if it is a cell of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)
+    file, _, line = location.rpartition(":")
+    cell = named(file)
+    return f"{' '.join(cell)}, line {line}" if cell else location
+
+
 class WeftError(Exception):
     """Base class of all errors that weft raises itself.
 
@@ -78,7 +88,7 @@ class WeftError(Exception):
         if self._names_line and isinstance(message, str) and _AT not in message:
             location = _core.user_location()
             if location:
-                message = f"{message}{_AT}{location}"
+                message = f"{message}{_AT}{_in_cell(location)}"
         super().__init__(message, *args)
 
 

@@ -2,6 +2,8 @@
 
 import html.parser
 import json
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -192,3 +194,20 @@ def test_notebooks_run(path):
     assert len(pages) >= 4
     for page in pages:
         Reader(page)
+
+
+IN_A_CELL = """
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+shell.run_cell("import weft.numpy as wnp", store_history=True)
+done = shell.run_cell("x = wnp.ones(3)\\nx + wnp.ones(4)", store_history=True)
+assert str(done.error_in_exec).endswith("at Cell In[2], line 2 (<module>)"), done.error_in_exec
+"""
+
+
+def test_errors_name_the_cell():
+    pytest.importorskip("IPython")
+    # A shell of IPython changes tracebacks in the whole process.
+    done = subprocess.run([sys.executable, "-c", IN_A_CELL], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
