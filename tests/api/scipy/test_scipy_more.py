@@ -180,6 +180,28 @@ def test_minimize_passes_arguments_and_stops():
     assert stopped.status == 1 and stopped.nit == 2 and not stopped.success
 
 
+def test_minimize_over_complex_numbers():
+    method = "l-bfgs-experimental-do-not-rely-on-this"
+
+    def himmelblau(z):
+        x, y = wnp.real(z)[0], wnp.imag(z)[0]
+        return (x**2 + y - 11) ** 2 + (x + y**2 - 7) ** 2
+
+    found = minimize(himmelblau, wnp.array([1 + 1j]), method=method)
+    assert found.fun < 1e-6 and found.x.dtype == np.complex64 and found.fun.dtype == np.float32
+    np.testing.assert_allclose(found.x, [3 + 2j], rtol=1e-4)
+    # It is the search over the parts, also where it has not ended.
+    options = {"maxiter": 2, "norm": 2}
+    stopped = minimize(himmelblau, wnp.array([1 + 1j]), method=method, options=options)
+    of_parts = minimize(
+        lambda p: himmelblau(p[:1] + 1j * p[1:]), wnp.ones(2), method=method, options=options
+    )
+    np.testing.assert_allclose(stopped.x[0], of_parts.x[0] + 1j * of_parts.x[1], rtol=1e-5)
+    np.testing.assert_allclose(stopped.jac, weft.grad(himmelblau)(stopped.x), rtol=1e-4)
+    with pytest.raises(weft.errors.DTypeError, match="expected floating-point x0"):
+        minimize(himmelblau, wnp.array([1j]), method="BFGS")
+
+
 SYSTEM = RNG.normal(size=(12, 12)) + 8 * np.eye(12)
 SYMMETRIC = SYSTEM @ SYSTEM.T
 

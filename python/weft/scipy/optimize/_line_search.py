@@ -18,6 +18,11 @@ _NARROWINGS = 30
 _LEVEL = 10  # how many units of rounding apart values are taken to be the same
 
 
+def inner(x, y):
+    """The inner product of two vectors; of complex ones that of their parts as real vectors."""
+    return jnp.real(jnp.vdot(x, y))
+
+
 class Point(NamedTuple):
     """A step length, with the value, the slope along the step, and the gradient there."""
 
@@ -38,14 +43,14 @@ class _State(NamedTuple):
 
 def line_search(value_and_grad, x, direction, value, gradient, first, max_lengthenings):
     """The Point found and how many there were; its step is 0 if there is no decrease at all."""
-    slope = jnp.vdot(gradient, direction)
+    slope = inner(gradient, direction)
     zero = jnp.zeros((), dtype_of(value))
     start = Point(zero, value, slope, gradient)
     rounding = _LEVEL * float(finfo(dtype_of(value)).eps) * jnp.abs(value)
 
     def evaluated(step):
         f, g = value_and_grad(x + step * direction)
-        return Point(step, f, jnp.vdot(g, direction), g)
+        return Point(step, f, inner(g, direction), g)
 
     def chosen(condition, p, q):
         return Point(*(jnp.where(condition, a, b) for a, b in zip(p, q, strict=True)))

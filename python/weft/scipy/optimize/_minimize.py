@@ -7,10 +7,10 @@ from weft import numpy as jnp
 from weft._arguments import shape_of, static_int, strong
 from weft._autodiff import value_and_grad
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_float
+from weft.dtypes import dtype_of, is_complex, is_float, real_dtype
 from weft.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError
 from weft.lax import _control as control
-from weft.scipy.optimize._line_search import line_search
+from weft.scipy.optimize._line_search import inner, line_search
 
 _LBFGS = "l-bfgs-experimental-do-not-rely-on-this"
 
@@ -46,7 +46,8 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
 
     Args:
       fun: fun(x, *args) -> scalar, differentiable.
-      x0: where to start, a vector of floats.
+      x0: where to start, a vector of floats, for L-BFGS also of complex numbers: the search is over
+        their real and imaginary parts, and `jac` is what `grad` gives.
       args: tuple of further arguments.
       method: "BFGS" (algorithm 6.1 of Nocedal and Wright, "Numerical optimization", 2006), or
         "l-bfgs-experimental-do-not-rely-on-this" (algorithm 7.5), which keeps no matrix.
@@ -63,7 +64,7 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
 
     Raises ArgumentTypeError for a `fun` or `args` of another kind and for unknown options,
     AttributeValueError (a ValueError) for another method, ShapeError and DTypeError for an `x0`
-    that is no vector of floats.
+    that is no such vector.
 
     Examples:
       >>> f = lambda x: wnp.sum((x - wnp.array([1.0, 2.0])) ** 2)
@@ -94,12 +95,20 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
     if len(shape_of(x0)) != 1:
         raise ShapeError(f"[minimize] expected x0 to be a vector; got shape {shape_of(x0)}")
 
-    if not is_float(dtype_of(x0)):
-        raise DTypeError(f"[minimize] expected floating-point x0; got dtype {dtype_of(x0)}")
+    dtype = dtype_of(x0)
+    if not (is_float(dtype) or (is_complex(dtype) and name == _LBFGS)):
+        raise DTypeError(f"[minimize] expected floating-point x0; got dtype {dtype}")
+
+    value_and_gradient = value_and_grad(lambda x: fun(x, *args))
+
+    def uphill(x):
+        """The value, and the direction of steepest ascent, which for complex x is conj(grad)."""
+        value, gradient = value_and_gradient(x)
+        return value, jnp.conj(gradient)
 
     def search(x0):
-        function = value_and_grad(lambda x: fun(x, *args))
-        return (_bfgs if name == "bfgs" else _lbfgs)(function, x0, **options)
+        found = (_bfgs if name == "bfgs" else _lbfgs)(uphill, x0, **options)
+        return found._replace(jac=jnp.conj(found.jac))
 
     return composite(search)(x0)
 
@@ -215,7 +224,7 @@ class _LbfgsState(NamedTuple):
 
 
 def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxls):
-    dtype = dtype_of(x)
+    dtype = real_dtype(dtype_of(x))
     maxcor = static_int(maxcor, "minimize", "maxcor")
     if maxiter is None and maxfun is None and maxgrad is None:
         maxiter = 20 * shape_of(x)[0]
@@ -229,12 +238,12 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
 
         def back(q, row):
             s, y, rho = row
-            a = rho * jnp.vdot(s, q)
+            a = rho * inner(s, q)
             return q - a * y, a
 
         def forth(q, row):
             s, y, rho, a = row
-            return q + (a - rho * jnp.vdot(y, q)) * s, None
+            return q + (a - rho * inner(y, q)) * s, None
 
         rows = (state.steps, state.changes, state.rho)
         q, factors = control.scan(back, state.gradient, rows, reverse=True)
@@ -252,14 +261,14 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
         )
         moved = point.step > 0
         s, y = point.step * direction, point.gradient - state.gradient
-        curvature = jnp.vdot(y, s)
+        curvature = inner(y, s)
         upward = curvature > 0
         rho = jnp.where(upward, 1 / jnp.where(upward, curvature, 1), 0)
         steps, changes, rhos = (
             jnp.where(upward, jnp.concatenate([rows[1:], new[None]]), rows)
             for rows, new in ((state.steps, s), (state.changes, y), (state.rho, rho))
         )
-        scale = curvature / jnp.where(upward, jnp.vdot(y, y), 1)
+        scale = curvature / jnp.where(upward, inner(y, y), 1)
         evaluations = state.evaluations + count
         decrease = state.value - point.value
         size = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(point.value)), 1)
@@ -288,14 +297,14 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
         )
 
     value, gradient = function(x)
-    none = jnp.zeros((maxcor, *shape_of(x)), dtype)
+    none = jnp.zeros((maxcor, *shape_of(x)), dtype_of(x))
     state = _LbfgsState(
         x,
         value.astype(dtype),
         gradient,
         none,
         none,
-        none[:, 0] if shape_of(x)[0] else jnp.zeros(maxcor, dtype),
+        jnp.zeros(maxcor, dtype),
         jnp.ones((), dtype),
         0,
         1,
