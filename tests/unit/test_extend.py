@@ -19,6 +19,7 @@ from weft.extend.core import Primitive, jaxpr_as_fun
 from weft.interpreters import ad, batching, mlir
 from weft.test_util import check_grads
 
+F = np.float32
 X = np.linspace(0.1, 1.0, 4, dtype=np.float32)
 WRAPS = [lambda f: f, weft.jit]
 wraps = pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jit"])
@@ -426,6 +427,27 @@ def test_lowering_may_use_other_primitives_and_callbacks():
     p.def_abstract_eval(same_type)
     p.def_lowering(lambda x: SIN.bind(x, scale=1.0) + weft.pure_callback(np.cos, x, x))
     close(weft.jit(p.bind)(X), np.sin(X) + np.cos(X))
+
+
+def test_calls_that_have_effects_stay_in_programs():
+    seen = []
+    p = Primitive("seen")
+    p.def_impl(lambda x, *, acts: (seen.append(float(x)), x * 2)[1])
+
+    @p.def_effectful_abstract_eval
+    def _(x, *, acts):
+        return same_type(x), {"note"} if acts else set()
+
+    for acts, expected in ((False, []), (True, [1.0, 1.0])):
+        f = weft.jit(lambda x, acts=acts: (p.bind(x, acts=acts), x)[1])
+        f(F(1)), f(F(1))
+        weft.effects_barrier()
+        assert seen == expected
+        assert weft.make_jaxpr(f)(F(1)).effects == ({"unordered"} if acts else set())
+    assert p.bind(F(3), acts=True) == 6 and seen.pop() == 3
+    weft.lax.scan(lambda c, _: (c + 1, p.bind(c, acts=True))[:1] * 2, F(5), None, length=2)
+    weft.effects_barrier()
+    assert sorted(seen) == [1, 1, 5, 6]
 
 
 def test_impl_may_use_weft():

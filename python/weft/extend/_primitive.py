@@ -6,6 +6,8 @@ from weft.dtypes import x64_enabled
 from weft.extend._application import Application
 from weft.runtime.callback import check_results, host_argument
 
+_ACTS = 1 | 8  # kUnordered, kActs of src/include/weft/op.h
+
 
 class Primitive:
     """An operation of programs.
@@ -38,8 +40,22 @@ class Primitive:
         _core.set_multiple_results(other._op, self._multiple_results)
         return other
 
+    def _has_effects(self, args, params):
+        """Whether this call is part of a program, and its rule says that it has effects."""
+        effects = self._rules.get("effects")
+        if effects is None or not (_core.in_trace() or any(type(a) is _core.Tracer for a in args)):
+            return False
+        return bool(effects(*_avals(_core.typeof(a) for a in args), **params))
+
+    def _acting(self):
+        """The primitive of the calls that have effects."""
+        if self._with_acts is None:
+            self._with_acts = self._with_effects(_ACTS)
+        return self._with_acts
+
     def _set_up(self, name, multiple_results):
         self.name = name
+        self._with_acts = None
         self._multiple_results = multiple_results
         self._rules = {}
         self._built_in = False
@@ -92,6 +108,8 @@ class Primitive:
         called on NumPy arrays, or the lowering is compiled (once per types and parameters) and run.
         Parameters must be hashable, except for that direct call.
         """
+        if self._has_effects(args, params):
+            return _core.bind_op(self._acting()._op, *args, **params)
         impl = self._rules.get("impl")
         if impl is None or _core.in_trace() or any(type(a) is _core.Tracer for a in args):
             return _core.bind_op(self._op, *args, **params)
@@ -146,6 +164,15 @@ class Primitive:
     def def_abstract_eval(self, rule):
         """rule(*avals, **params) -> aval (list): the ShapedArrays of the results."""
         return self._define("abstract_eval", rule)
+
+    def def_effectful_abstract_eval(self, rule):
+        """rule(*avals, **params) -> (aval (list), effects): as `def_abstract_eval`, and what calls
+        do beside giving results, any collection. Where it is not empty, programs keep the call
+        though nothing needs its results; calls may run in any order.
+        """
+        self._define("effects", lambda *avals, **params: rule(*avals, **params)[1])
+        self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
+        return rule
 
     def def_jvp(self, rule, *, symbolic_zeros=False):
         """rule(primals, tangents, **params) -> (results, their tangents).
