@@ -87,7 +87,7 @@ def first_true(mask, size, fill=0):
         return full((size,), fill, dtype), _core.astype(reductions.sum(mask), dtype)
     running = cumsum(_core.astype(mask, dtype))
     slots = choose(mask, subtract(running, 1), size)
-    found = indexing.update("set", full((size,), fill, dtype), slots, iota(dtype, n), "drop")
+    found = indexing.spread_out("set", size, fill, slots, iota(dtype, n))
     return found, running[n - 1]
 
 

@@ -85,8 +85,7 @@ def _counts(at, weights, length, dtype):
     """How often each position occurs; those that are no less than the length are left out."""
     if weights is None:
         weights = _core.broadcast_to(dtype.type(1), shape_of(at))
-    empty = full((length,), 0, dtype_of(weights))
-    return indexing.update("add", empty, at, weights, "drop")
+    return indexing.spread_out("add", length, 0, at, weights)
 
 
 # ---- bins

@@ -17,6 +17,7 @@ from weft.lax._gather import (
     scatter_operation,
 )
 from weft.lax._sharding import placed_like
+from weft.lax._slice import sliced
 from weft.numpy._creation import asarray
 from weft.numpy._division_powers import power
 from weft.numpy._index_plan import (
@@ -27,6 +28,7 @@ from weft.numpy._index_plan import (
     plan_of,
     read_index,
 )
+from weft.numpy._ufuncs import minimum
 
 
 def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
@@ -155,6 +157,16 @@ def _index_vectors(plan, operands):
     if len(parts) == 1:
         return parts[0]
     return _core.bind("concatenate", *parts, dimension=len(plan.vectors))
+
+
+def spread_out(kind, length, fill, at, values):
+    """A vector of `length` times `fill`, updated with values at positions that are at least 0.
+
+    Those that are beyond the end are left out: they have a place of their own, since they are no
+    indices of a user's, whose bounds checkify would check.
+    """
+    wide = full((length + 1,), fill, dtype_of(values))
+    return sliced(update(kind, wide, minimum(at, length), values), 0, length)
 
 
 def update(kind, x, index, values, mode=None, unique=False, ordered=False):

@@ -436,7 +436,7 @@ def _repeat_to(a, repeats, *, axis, length):
     repeats = _core.broadcast_to(ravel(repeats), (size,))
     ends = sliced(cumsum(repeats), 0, -1)
     # The element changes wherever one ends.
-    changes = indexing.update("add", lax_creation.full((length,), 0, "int32"), ends, 1, "drop")
+    changes = indexing.spread_out("add", length, 0, ends, lax_creation.full_like(ends, 1))
     return indexing.getitem(a, (*(slice(None),) * axis, cumsum(changes)))
 
 

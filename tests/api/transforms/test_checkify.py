@@ -449,3 +449,24 @@ def test_no_tracer_outlives_a_checkified_function(f, x):
             checked = transform(checkify.checkify(lambda x: (f(x), 1), errors=checkify.all_checks))
             error, (_, n) = checked(x)
             assert error.get() is None and n == 1
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (lambda x: wnp.nonzero(x, size=3)[0], [0, 1, 2], [1, 2, 0]),
+        (lambda x: wnp.nonzero(x, size=1)[0], [0, 1, 2], [1]),
+        (lambda x: wnp.argwhere(x, size=3, fill_value=7)[:, 0], [0, 1, 2], [1, 2, 7]),
+        (lambda x: wnp.compress(x > 0, x, size=3), [0, 1, 2], [1, 2, 0]),
+        (lambda x: wnp.unique(x, size=4), [3, 1, 3], [1, 3, 1, 1]),
+        (lambda x: wnp.setdiff1d(x, wnp.arange(2), size=3), [0, 1, 2], [2, 0, 0]),
+        (lambda x: wnp.bincount(x, length=2), [0, 1, 5, -3], [2, 1]),
+        (lambda x: wnp.histogram(x, 2, range=(0.0, 2.0))[0], [0, 1, 2, 9, -9], [1, 2]),
+        (lambda x: wnp.repeat(x, x, total_repeat_length=2), [1, 2, 3], [1, 2]),
+    ],
+)
+def test_functions_that_count_have_no_indices_of_users(f, x, expected):
+    checked = weft.jit(checkify.checkify(f, errors=checkify.all_checks))
+    error, value = checked(wnp.array(x))
+    assert error.get() is None
+    np.testing.assert_array_equal(value, expected)
