@@ -108,11 +108,13 @@ TEST(a_jvp_rule_is_asked_for_derivatives_only) {
   CHECK_EQ(count(*optimize(g), "custom_jvp_call"), 0u);
 }
 
-TEST(a_vjp_rule_has_no_forward_mode) {
+TEST(forward_mode_through_a_vjp_rule_is_an_op_that_is_never_emitted) {
   GraphRef g = call_with_rule("custom_vjp_call",
                               "{ lambda ; x:f32[3] w:f32[3]. let y:f32[3] = mul x w in (y,) }",
                               std::make_shared<Product>());
-  CHECK_THROWS(kType, "reverse mode for 'f'", jvp(g, {.in_mask = {true, false}}));
+  auto forward = jvp(g, {.in_mask = {true, false}});
+  CHECK_EQ(count(*forward->graph, "custom_lin"), 1u);
+  CHECK_THROWS(kType, "reverse mode for 'f'", emit_stablehlo(*forward->graph));
   auto reverse = vjp(g, {.in_mask = {true, true}});
   verify(*reverse->graph);
   CHECK_EQ(count(*reverse->graph, "custom_lin"), 0u);

@@ -431,8 +431,7 @@ void register_custom_rules(OpRegistry& r) {
   r.add(std::move(jvp));
 
   OpDef vjp = custom_call("custom_vjp_call", "Calls a graph whose vjp rule is given.");
-  vjp.graph_jvp = jvp_custom_vjp;
-  vjp.graph_linearize = linearize_custom_vjp;
+  vjp.graph_jvp = vjp.graph_linearize = linearize_custom_vjp;
   vjp.batch = batch_custom<BatchedVjp, CustomVjp>;
   vjp.flow = flow_through_call;
   vjp.shard = shard_custom<ShardedVjp, CustomVjp>;

@@ -827,3 +827,17 @@ def test_every_kind_of_parameter_of_a_custom_rule():
     h.defjvp(lambda p, t: (p[0], t[0]))
     with pytest.raises(errors.ArgumentTypeError, match="positions; got a, by name only"):
         h(1.0, a=2.0)
+
+
+def test_forward_mode_through_a_vjp_rule_fails_where_its_tangent_is_needed():
+    f = weft.custom_vjp(wnp.sin)
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * wnp.cos(x),))
+
+    def both(x):
+        return weft.jvp(f, (x,), (x,))
+
+    np.testing.assert_allclose(weft.jit(lambda x: both(x)[0])(2.0), np.sin(2), rtol=1e-6)
+    assert [t.shape for t in weft.eval_shape(both, 2.0)] == [(), ()]
+    for g in (both, weft.jit(both), weft.jit(lambda x: both(x)[1]), weft.jacfwd(f)):
+        with pytest.raises(TypeError, match="expected reverse mode"):
+            g(2.0)
