@@ -404,3 +404,25 @@ def test_arrays_of_hundreds_of_axes(reduce):
         got = getattr(wide, reduce)(axis=axes)
         assert got.ndim == (0 if axes is None else 202 - np.size(axes))
         np.testing.assert_array_equal(got.ravel(), np.ravel(getattr(x, reduce)(axis=kept)))
+
+
+def test_complex_extremes_and_general_reductions_of_hundreds_of_axes():
+    x = np.array([[1, 2, 3], [4, 5, 0]], np.float32)
+    wide = weft.lax.broadcast(x, (1,) * 200)
+    turned = wide * (1 + 1j)
+    assert wnp.max(turned) == 5 + 5j and wnp.min(turned) == 0
+    np.testing.assert_array_equal(wnp.max(turned, (0, 201)).ravel(), [3 + 3j, 5 + 5j])
+
+    def five_more(axes):
+        return weft.lax.reduce(wide, np.float32(5), weft.lax.add, axes)
+
+    assert five_more(tuple(range(202))) == 20
+    np.testing.assert_array_equal(five_more((0, 200)).ravel(), [10, 12, 8])
+    assert five_more((0,)).shape == (1,) * 199 + (2, 3)
+    sums, products = weft.lax.reduce(
+        (wide, wide),
+        (np.float32(0), np.float32(1)),
+        lambda a, b: (a[0] + b[0], a[1] * b[1]),
+        tuple(range(1, 202)),
+    )
+    assert sums.shape == products.shape == (1,) and sums[0] == 15 and products[0] == 0

@@ -42,6 +42,26 @@ inline Dims drop_axes(const Dims& shape, const Dims& axes) {
   return pick(shape, other_axes(static_cast<int>(shape.size()), axes));
 }
 
+// XLA's time grows steeply with the number of axes that are reduced. An array of more than these
+// has axes of size 1, which a reduction can leave out.
+constexpr int kMostReducedAxes = 64;
+
+struct ReducedShape {
+  Dims shape, axes;
+};
+
+// The same elements without axes of size 1: their shape, and what the listed axes are then.
+inline ReducedShape without_ones(const Dims& shape, const Dims& axes) {
+  ReducedShape r;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    if (has_axis(axes, static_cast<int64_t>(i)))
+      r.axes.push_back(static_cast<int64_t>(r.shape.size()));
+    r.shape.push_back(shape[i]);
+  }
+  return r;
+}
+
 inline Dims inserted(Dims xs, int at, int64_t x) {
   xs.insert(static_cast<size_t>(at), x);
   return xs;

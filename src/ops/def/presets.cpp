@@ -172,14 +172,20 @@ std::string emit_op(EmitCtx& c, std::string_view hlo, std::span<const std::strin
   return c.line(line.view());
 }
 
-void emit_as(EmitCtx& c, const std::function<Val(const Vals& operands)>& write) {
+void emit_all_as(EmitCtx& c, const std::function<Vals(const Vals& operands)>& write) {
   GraphBuilder b;
   Vals operands;
   for (TypeRef type : c.in_types) operands.push_back({&b, b.input(type)});
-  Value result = write(operands).value;
+  Values results;
+  for (Val v : write(operands)) results.push_back(v.value);
   std::vector<std::string> args;
   for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
-  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
+  std::vector<std::string> names = c.inline_graph(*b.finish(results), args);
+  for (size_t i = 0; i < names.size(); ++i) c.set_out(i, names[i]);
+}
+
+void emit_as(EmitCtx& c, const std::function<Val(const Vals& operands)>& write) {
+  emit_all_as(c, [&](const Vals& operands) { return Vals{write(operands)}; });
 }
 
 void emit_elementwise(EmitCtx& c, std::string_view hlo) {
@@ -325,26 +331,6 @@ OpDef& hands_on(OpDef& def, Vals (*again)(const RuleCtx& c, std::span<const Valu
   return def;
 }
 
-namespace {
-
-// XLA's time grows steeply with the number of axes that are reduced. An array of more than these
-// has axes of size 1, which need no reduction.
-constexpr int kMostReducedAxes = 64;
-
-Val reduce_without_ones(const std::string& name, Val x, const Dims& axes, const Dims& out_shape) {
-  Dims shape, rest;
-  for (int i = 0; i < x.type()->rank(); ++i) {
-    if (x.type()->dim(i) == 1) continue;
-    if (std::ranges::find(axes, i) != axes.end())
-      rest.push_back(static_cast<int64_t>(shape.size()));
-    shape.push_back(x.type()->dim(i));
-  }
-  x = reshape(x, shape);
-  return reshape(rest.empty() ? x : apply1(name, {x}, {{"axes", rest}}), out_shape);
-}
-
-}  // namespace
-
 OpDef reducer(Reducer r) {
   OpDef def;
   def.name = std::move(r.name);
@@ -370,11 +356,13 @@ OpDef reducer(Reducer r) {
   def.emit = [name = def.name, hlo = std::move(r.hlo),
               identity = std::move(r.identity)](EmitCtx& c) {
     TypeRef x = c.in_type(0);
-    if (x->rank() > kMostReducedAxes) {
+    if (x->rank() > kMostReducedAxes)
       return emit_as(c, [&](const Vals& xs) {
-        return reduce_without_ones(name, xs[0], c.attr().ints("axes"), c.out_type()->shape());
+        auto [shape, axes] = without_ones(x->shape(), c.attr().ints("axes"));
+        Val y = reshape(xs[0], shape);
+        return reshape(axes.empty() ? y : apply1(name, {y}, {{"axes", axes}}),
+                       c.out_type()->shape());
       });
-    }
     TypeRef types[] = {x, scalar_type(x->dtype())};
     std::string init = c.constant(identity(x->dtype()), {});
     emit_results(c, cat("stablehlo.reduce(", c.in(0), " init: ", init, ") applies ", hlo,

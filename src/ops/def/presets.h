@@ -58,7 +58,8 @@ void batch_elementwise(BatchCtx& c);
 // Operand i for a result of shape `full`, mapped at dim: an unmapped scalar stays one.
 Val batched_operand(const BatchCtx& c, size_t i, const Dims& full, int dim);
 void emit_elementwise(EmitCtx& c, std::string_view hlo);
-// As the ops that `write` makes of the operands.
+// As the ops that `write` makes of the operands, which give the results, or the one result.
+void emit_all_as(EmitCtx& c, const std::function<Vals(const Vals& operands)>& write);
 void emit_as(EmitCtx& c, const std::function<Val(const Vals& operands)>& write);
 Cost cost_elementwise(const CostCtx& c, double flops, bool transcendental);
 // The result of an op on operands of the result's shape: "stablehlo.add %0, %1 : tensor<3xf32>".

@@ -164,6 +164,14 @@ void batch_reduce(BatchCtx& c) {
   for (Val v : made) c.result(v, out_dim);
 }
 
+Vals reduce_without_ones(const EmitCtx& c, Vals xs) {
+  auto [shape, axes] = without_ones(xs[0].shape(), c.attr().ints("dimensions"));
+  for (size_t i = 0; i < xs.size() / 2; ++i) xs[i] = reshape(xs[i], shape);
+  Vals out = apply(op_named<"reduce">(), xs, c.attrs->with({{"dimensions", axes}}));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = reshape(out[i], c.out_types[i]->shape());
+  return out;
+}
+
 OpDef reduce_op() {
   OpDef d;
   d.name = "reduce";
@@ -181,6 +189,8 @@ OpDef reduce_op() {
   d.batch = batch_reduce;
   d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
+    if (c.in_type(0)->rank() > kMostReducedAxes)
+      return emit_all_as(c, [&](const Vals& xs) { return reduce_without_ones(c, xs); });
     emit_results(c,
                  cat("\"stablehlo.reduce\"(", operand_list(c),
                      ") <{dimensions = ", mlir_ints(c.attr().ints("dimensions")), "}> (",
