@@ -197,7 +197,7 @@ class RefView:
 
     def _update(self, kind, index, value):
         first, *rest = self._indices if index is Ellipsis else (*self._indices, index)
-        parts = list(itertools.accumulate([self.ref[first], *rest[:-1]], operator.getitem))
+        parts: list = list(itertools.accumulate([self.ref[first], *rest[:-1]], operator.getitem))
         # Each part is written into the one around it.
         for part, within in zip(reversed(parts), reversed(rest), strict=False):
             value, kind = getattr(part.at[within], kind)(value), "set"

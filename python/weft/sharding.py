@@ -103,7 +103,7 @@ class ManualAxisType:
 
     def to_ct_mat(self):
         """That of cotangents."""
-        return PartitionSpec(*self._partitions, unreduced=self.reduced, reduced=self.unreduced)
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def _short(self):
         """ "{V:x}", "{V:(x,y), U:z}"; nothing if it is empty."""

@@ -93,7 +93,7 @@ class RooflineResult:
         return cls()
 
     def __add__(self, other):
-        def joint(name):
+        def joint(name) -> Any:
             a, b = getattr(self, name), getattr(other, name)
             if name == "peak_hbm_bytes":
                 return max(a, b)
@@ -104,7 +104,7 @@ class RooflineResult:
         return RooflineResult(**{f.name: joint(f.name) for f in dataclasses.fields(self)})
 
     def __mul__(self, constant):
-        def times(x):
+        def times(x) -> Any:
             return (
                 {k: int(v * constant) for k, v in x.items()}
                 if isinstance(x, dict)
@@ -276,7 +276,7 @@ def roofline_and_grad(
 
 def _with_vjp(function):
     def both(*args):
-        results, pull = _vjp(function, *args)
+        results, pull, *_ = _vjp(function, *args)
         return pull(results)
 
     return both
