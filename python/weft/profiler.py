@@ -219,7 +219,8 @@ def start_trace(
 ):
     """Begins a profile of this process, which `stop_trace` writes; the ProfileSession.
 
-    The arguments are those of ProfileSession. Raises RuntimeError if a profile is being taken.
+    `create_perfetto_link`, `create_perfetto_trace` and `profiler_options` are those of
+    ProfileSession. Raises RuntimeError if a profile is being taken.
     """
     return ProfileSession(
         log_dir, create_perfetto_link, create_perfetto_trace, profiler_options
@@ -281,8 +282,11 @@ def _write_for_perfetto(directory):
 
 @contextlib.contextmanager
 def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Context manager: a profile of a block of code. The arguments are those of ProfileSession,
-    which it gives."""
+    """Context manager: a profile of a block of code, as the ProfileSession that it gives.
+
+    `create_perfetto_link`, `create_perfetto_trace` and `profiler_options` are those of
+    ProfileSession.
+    """
     with ProfileSession(
         log_dir, create_perfetto_link, create_perfetto_trace, profiler_options
     ) as session:

@@ -32,6 +32,7 @@ COLLECTIVES = [
     "[8,3] = all_to_all[axis_index_groups=None axis_name=('i',) axis_size=2 concat_axis=0"
     " split_axis=1]",
     "[4,6] = pvary[axes=('i', 'j')]",
+    "[4,6] = vary_cast[axes=('i',) unreduced=True]",
 ]
 # Over meshes without devices, which no function is traced on.
 _MESH = "mesh<'x': 4, 'y': 2>"

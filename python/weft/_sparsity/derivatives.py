@@ -14,13 +14,13 @@ from weft._autodiff import check_argnums, grad, jvp, linearize, positions, vjp
 from weft._jit import jit
 from weft._recording import check_callable, function_name
 from weft._sparsity.colouring import column_colours, star_colours
-from weft._sparsity.pattern import pattern_of
+from weft._sparsity.pattern import operations_of, pattern_of
 from weft._stages.program import eval_shape, make_jaxpr
 from weft._surface import named_after, public_function
 from weft._types.avals import typeof
 from weft._vmap import vmap
 from weft.dtypes import is_complex, is_inexact
-from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.experimental.sparse import BCOO
 from weft.tree_util import tree_flatten
 
@@ -238,14 +238,11 @@ def _traced_forward(flat, mode):
     """The program of tangents; None of functions with rules for reverse mode only."""
     if mode == "reverse":
         return None
-    try:
-        return make_jaxpr(lambda xs, ts: jvp(flat.results, tuple(xs), tuple(ts))[1])(
-            flat.leaves, flat.leaves
-        )
-    except OperandError:
-        if mode == "forward":
-            raise
-        return None
+    closed = make_jaxpr(lambda xs, ts: jvp(flat.results, tuple(xs), tuple(ts))[1])(
+        flat.leaves, flat.leaves
+    )
+    # Where a rule is for reverse mode only, the program holds what has no values.
+    return None if mode == "auto" and "custom_lin" in operations_of(closed) else closed
 
 
 def _jacobian_entries(flat, pattern, mode):

@@ -12,7 +12,7 @@ from weft._sparsity.rules import RULES, Operands, elementwise, everything
 from weft._sparsity.sets import Sets
 from weft._tracing.known_values import ensure_compile_time_eval
 from weft.dtypes import is_inexact
-from weft.extend.core import ClosedJaxpr, Literal
+from weft.extend.core import ClosedJaxpr, Literal, subjaxprs
 
 # Loops of at most so many steps are followed step by step.
 _MAX_STEPS = 128
@@ -52,6 +52,16 @@ def pattern_of(closed, linear):
             columns.append(element.astype(int))
         before += size
     return np.concatenate(rows), np.concatenate(columns)
+
+
+def operations_of(closed):
+    """The names of the operations of a program and of those within them, a set."""
+    names, rest = set(), [closed.jaxpr]
+    while rest:
+        jaxpr = rest.pop()
+        names |= {eqn.primitive.name for eqn in jaxpr.eqns}
+        rest += subjaxprs(jaxpr)
+    return names
 
 
 class _Program:

@@ -43,7 +43,7 @@ def xla_metadata_call(f=None, /, **meta):
 
 
 def xla_metadata_call2(f=None, /, metadata=None, *, ad_metadata="same"):
-    """As `xla_metadata_call`, of a dict, which may also be the only argument.
+    """As `xla_metadata_call`, of the dict `metadata`, which may also be the only argument.
 
     `ad_metadata` says what is noted at derivatives: "same", "drop" or another dict. Neither has an
     effect. Raises TypeError for other arguments.
