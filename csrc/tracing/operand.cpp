@@ -139,16 +139,17 @@ Operand classify_type(PyObject* o, std::string_view op) {
 // An attribute that is None says that there is no such protocol, as it does for tracers of jax.
 static bool has_protocol(PyObject* o, const char* method) {
   if (PyType_Check(o)) return false;
-  PyObject* found = PyObject_GetAttrString(o, method);
+  Ref found = Ref::steal(PyObject_GetAttrString(o, method));
   if (!found) PyErr_Clear();
-  Ref owned = Ref::steal(found);
-  return found && found != Py_None;
+  return found && found.get() != Py_None;
 }
 
 // A value that jax traces has a type and no value, which weft can do nothing with.
 static bool is_tracer_of_jax(PyObject* o) {
-  PyObject* module = PyDict_GetItemString(Py_TYPE(o)->tp_dict, "__module__");
-  return module && PyUnicode_Check(module) && readable(module).starts_with("jax.") &&
+  Ref module =
+      Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__module__"));
+  if (!module) PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) && readable(module.get()).starts_with("jax.") &&
          std::string_view(Py_TYPE(o)->tp_name).ends_with("Tracer");
 }
 
