@@ -334,7 +334,7 @@ PyObject* astype_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     if (n < 2 || n > 3) raise_error("OperandError", "astype expected (x, dtype, weak=False)");
     Operand x = classify_operand(args[0], "astype");
-    bool weak = n == 3 && PyObject_IsTrue(args[2]) == 1;
+    bool weak = n == 3 && is_true(args[2]);
     return as_result(args[0], made(x, astype(x, to_dtype(args[1]), weak))).release();
   });
 }

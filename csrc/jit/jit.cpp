@@ -253,11 +253,7 @@ class OptionFields {
     Ref found = object(name);
     return found.get() == Py_None ? Ref() : found;
   }
-  bool flag(const char* name) const {
-    int is_set = PyObject_IsTrue(object(name).get());
-    if (is_set < 0) throw PythonError{};
-    return is_set;
-  }
+  bool flag(const char* name) const { return is_true(object(name).get()); }
   Ref tuple(const char* name) const {
     Ref found = object(name);
     if (!PyTuple_Check(found.get()))

@@ -116,14 +116,17 @@ PyObject* tuple_argument(PyObject* o, const char* function, const char* argument
   return o;
 }
 
+bool is_true(PyObject* o) {
+  int truth = PyObject_IsTrue(o);
+  check(truth);
+  return truth != 0;
+}
+
 std::vector<bool> flags_argument(PyObject* tuple, const char* function, const char* argument) {
   tuple_argument(tuple, function, argument);
   std::vector<bool> out;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    int truth = PyObject_IsTrue(PyTuple_GET_ITEM(tuple, i));
-    check(truth);
-    out.push_back(truth != 0);
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    out.push_back(is_true(PyTuple_GET_ITEM(tuple, i)));
   return out;
 }
 

@@ -163,6 +163,8 @@ ProcessConfig& process_config();
 void check_count(const char* function, Py_ssize_t n, Py_ssize_t expected);
 PyObject* list_argument(PyObject* o, const char* function, const char* argument);
 PyObject* tuple_argument(PyObject* o, const char* function, const char* argument);
+// The truth of an object; throws where that raises.
+bool is_true(PyObject* o);
 // Per item whether Python finds it true.
 std::vector<bool> flags_argument(PyObject* tuple, const char* function, const char* argument);
 

@@ -104,7 +104,7 @@ Operand classify_abstract(PyObject* o) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
     dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
   x.type = make_type(to_dtype(dtype.get()), dims);
-  x.weak = PyObject_IsTrue(weak.get()) == 1;
+  x.weak = is_true(weak.get());
   x.kind = OperandKind::kInvalid;  // has a type, but no value
   return x;
 }

@@ -146,10 +146,7 @@ struct PyPolicy final : SavePolicy {
       const AttrSpec& spec = attrs->schema().specs()[i];
       params[spec.name.c_str()] = take(from_attr(spec, attrs->values()[i]));
     }
-    int truth = calling_python(
-        [&] { return PyObject_IsTrue(nb::object(function(op.name, params)).ptr()); });
-    check(truth);
-    return truth == 1;
+    return calling_python([&] { return is_true(nb::object(function(op.name, params)).ptr()); });
   }
 };
 

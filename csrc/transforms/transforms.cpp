@@ -27,11 +27,7 @@ nb::object from_graph(const GraphRef& graph) { return take(graph_object(graph));
 Mask to_mask(nb::handle h) {
   Mask mask;
   if (h.is_none()) return mask;  // an option that is left out
-  for (nb::handle x : h) {
-    int truth = PyObject_IsTrue(x.ptr());
-    check(truth);
-    mask.push_back(truth != 0);
-  }
+  for (nb::handle x : h) mask.push_back(is_true(x.ptr()));
   return mask;
 }
 
