@@ -6,7 +6,8 @@
 
 namespace weft::py {
 
-// Of the program that this thread emits; null: they are not split, or there is none.
+// The mesh of the program that this thread emits. Null: its arrays are not split, or this thread
+// emits no program.
 MeshRef emission_mesh();
 
 // Sets it, as the options of an emission say, as long as it lives.

@@ -148,9 +148,7 @@ class Parser {
   GraphRef parse_with_definitions() {
     while (accept_let()) find_definition();
     GraphRef graph = parse_graph();
-    size_t end = in_.position();
     for (const auto& [name, definition] : definitions_) parse_definition(name, definition.position);
-    in_.seek(end);
     return graph;
   }
 

@@ -362,16 +362,6 @@ std::optional<uint32_t> operand_of(const Key& key) {
   return std::nullopt;
 }
 
-// The order of the bits of floats, as signed integers: -nan first, -0 before 0, nan last.
-Val in_total_order(Val x) {
-  if (!is_float(x.dtype())) return x;
-  if (info(x.dtype()).bits < 32) x = convert(x, DType::kF32);
-  DType dtype = info(x.dtype()).bits == 64 ? DType::kI64 : DType::kI32;
-  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
-  Val most{x.builder, x.builder->literal(highest(dtype))};
-  return select(lt(bits, zeros_like(bits)), apply1("xor", {bits, most}), bits);
-}
-
 Vals sorted(const Vals& xs, int64_t axis, bool stable, int64_t num_keys) {
   const OpDef& sort = op_named<"sort">();
   return weft::apply(

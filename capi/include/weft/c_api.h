@@ -72,7 +72,7 @@ typedef enum weft_error_kind {
   WEFT_ERROR_INTERNAL = 10,       /* a fault of weft itself */
   WEFT_ERROR_ARGUMENT = 11,    /* an argument of a function of this header that it does not take */
   WEFT_ERROR_MEMORY = 12,      /* no memory left */
-  WEFT_ERROR_PLUGIN = 13,      /* what a PJRT plugin refuses, and libraries that are none */
+  WEFT_ERROR_PLUGIN = 13,      /* a refusal by a PJRT plugin, or a library that is not one */
   WEFT_ERROR_INCONCLUSIVE = 14 /* what does not hold for all sizes that are symbols */
 } weft_error_kind;
 

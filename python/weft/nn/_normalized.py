@@ -164,14 +164,20 @@ def softmax(x, axis: Any = -1, where=None):
     return _for_axes(_softmax, axis)(x, where, axis=_hashable(axis))
 
 
-@composite(static_argnames=("axis",))
-def _softmax(x, where, *, axis):
-    x = _in_mask(_numbers("softmax", x), where)
+def _below_top(function, x, where, axis):
+    """x in a wide dtype, less its greatest element: (dtype of the result, axes, x - max(x))."""
+    x = _in_mask(_numbers(function, x), where)
     dtype, x = x.dtype, _wide(x)
-    axes = _axes(axis, x.ndim, "softmax")
+    axes = _axes(axis, x.ndim, function)
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
-    terms = jnp.exp(shown - top)
+    return dtype, axes, shown - top
+
+
+@composite(static_argnames=("axis",))
+def _softmax(x, where, *, axis):
+    dtype, axes, shifted = _below_top("softmax", x, where, axis)
+    terms = jnp.exp(shifted)
     # Each term has an error of its own already, so one reciprocal of the sum will do.
     result = _rounded(terms * (1.0 / jnp.sum(terms, axis=axes, keepdims=True, where=where)), dtype)
     return result if where is None else jnp.where(where, result, 0)
@@ -193,12 +199,7 @@ def log_softmax(x, axis: Any = -1, where=None):
 
 @composite(static_argnames=("axis",))
 def _log_softmax(x, where, *, axis):
-    x = _in_mask(_numbers("log_softmax", x), where)
-    dtype, x = x.dtype, _wide(x)
-    axes = _axes(axis, x.ndim, "log_softmax")
-    shown = x if where is None else jnp.where(where, x, -jnp.inf)
-    top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
-    shifted = shown - top
+    dtype, axes, shifted = _below_top("log_softmax", x, where, axis)
     total = jnp.sum(jnp.exp(shifted), axis=axes, keepdims=True, where=where)
     result = _rounded(shifted - jnp.log(total), dtype)
     return result if where is None else jnp.where(where, result, -jnp.inf)

@@ -4,9 +4,7 @@ What is known of them is the interface alone. So programs for their devices are 
 StableHLO (`target="portable"`): they call no functions that a plugin may lack, such as LAPACK's.
 """
 
-import importlib.metadata
 import importlib.util
-import mmap
 import os
 from pathlib import Path
 
@@ -32,6 +30,8 @@ def named():
 
 
 def _defines_api(path):
+    import mmap
+
     if path.stat().st_size == 0:  # which mmap refuses
         return False
     with (
@@ -43,9 +43,11 @@ def _defines_api(path):
 
 def packaged():
     """The names of the plugins that packages offer, each with the module that says so."""
+    from importlib import metadata  # slow, and of use for plugins of packages only
+
     offered = {}
     for group in _GROUPS:
-        for point in importlib.metadata.entry_points(group=group):
+        for point in metadata.entry_points(group=group):
             if point.name not in _OWN:
                 offered.setdefault(point.name, point.module)
     return offered

@@ -32,7 +32,8 @@
 
 namespace weft {
 
-// A plugin that cannot be opened, is none, or is too old; and all that a plugin refuses.
+// The plugin cannot be opened, is not a plugin or is too old; or the plugin refuses what it is
+// asked.
 class WEFT_API PluginError : public Error {
  public:
   explicit PluginError(const std::string& message, int code = 0)

@@ -275,7 +275,7 @@ void transpose_custom(TransposeCtx& c) {
        "  Use grad, vjp or jacrev, or give the derivative with custom_jvp, which serves both.");
 }
 
-void jvp_custom_vjp(GraphJvpCtx& c) { no_forward_mode(c.attr().string("name")); }
+void jvp_custom_lin(GraphJvpCtx& c) { no_forward_mode(c.attr().string("name")); }
 
 const OpDef& custom_lin() {
   static const OpDef& op = registry().get("custom_lin");
@@ -445,7 +445,7 @@ void register_custom_rules(OpRegistry& r) {
                {"rule", AttrType::kObject}};
   lin.multiple_results = true;
   lin.jvp_kind = JvpKind::kGraph;
-  lin.graph_jvp = lin.graph_linearize = jvp_custom_vjp;
+  lin.graph_jvp = lin.graph_linearize = jvp_custom_lin;
   lin.transpose = transpose_custom_lin;
   lin.batch = batch_custom_lin;
   lin.shard = shard_custom_lin;

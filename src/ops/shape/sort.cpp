@@ -306,16 +306,6 @@ std::string emit_transposed(EmitCtx& c, std::string x, TypeRef from, const Dims&
                     mlir_type(from), ") -> ", mlir_type(to)));
 }
 
-// The order of the bits, as signed integers: -nan first, -0 before 0, nan last.
-Val in_total_order(Val x) {
-  if (!is_float(x.dtype())) return x;
-  if (info(x.dtype()).bits < 32) x = convert(x, DType::kF32);
-  DType dtype = info(x.dtype()).bits == 64 ? DType::kI64 : DType::kI32;
-  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
-  Val most{x.builder, x.builder->literal(highest(dtype))};
-  return select(lt(bits, zeros_like(bits)), apply1("xor", {bits, most}), bits);
-}
-
 // Positions are sorted by the numbers turned around, so that the first of equal ones comes first.
 Vals top_k_by_sorting(Val x, const AttrRecord& attrs) {
   int axis = static_cast<int>(attrs.integer("axis"));
